@@ -21,6 +21,7 @@ from tinychat.config.settings import SETTINGS, UI_OPTIONS, Settings
 from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
+from tinychat.serve.options import SERVER_OPTIONS
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.lesson import list_lessons
 from tinychat.session.session import Session
@@ -177,6 +178,7 @@ def recorded_steps(command: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "settings": lambda: options_table(SETTINGS),
+    "server options": lambda: options_table(SERVER_OPTIONS),
     "interface options": lambda: options_table(UI_OPTIONS),
     "environment": environment_table,
     "commands": commands_table,

@@ -25,6 +25,7 @@ FLOORS = (
     "generate",
     "train",
     "session",
+    "serve",
     "evaluate",
     "commands",
     "repl/render",
@@ -42,6 +43,8 @@ LIBRARIES = {
     "rich": {"repl", "repl/render", "cli"},
     "PIL": {"repl/render"},
     "click": {"cli"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
 }
 """Folders that may import a library at the top of a file. Others may import torch inside functions, the rest never."""
 

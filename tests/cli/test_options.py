@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.cli.options import MAX_CONFIG, load_settings
+from tinychat.cli.options import MAX_CONFIG, load_server_options, load_settings
 from tinychat.errors import UsageError
 
 
@@ -43,3 +43,23 @@ def test_what_is_not_a_file_is_never_opened(home: Path, kind: str) -> None:
 
 def test_there_may_be_no_config_file(home: Path) -> None:
     assert load_settings()[0].current.seed is None
+
+
+def test_the_server_has_options_like_all_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "config.toml").write_text('port = 8001\nmax-queue = 7\nhost = "0.0.0.0"\n')
+    monkeypatch.setenv("TINYCHAT_PORT", "8002")
+    assert load_settings()[0].current.seed is None  # other commands know its names
+    found = load_server_options({"max_batch": "3", "top_p": "0.5"})
+    assert (found.port, found.max_queue, found.max_batch) == (8002, 7, 3)
+    with pytest.raises(UsageError, match="there is no key"):
+        found.check_key()
+    monkeypatch.setenv("TINYCHAT_API_KEY", "sesame")
+    load_server_options({}).check_key()
+    monkeypatch.setenv("TINYCHAT_APIKEY", "sesame")
+    with pytest.raises(UsageError, match="TINYCHAT_APIKEY is no variable"):
+        load_settings()
+
+
+@pytest.mark.parametrize(("host", "is_local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("::", False)])
+def test_only_this_machine_reaches_a_local_address(host: str, is_local: bool) -> None:
+    assert load_server_options({"host": host}).is_local == is_local

@@ -1,7 +1,6 @@
 """JSON Lines: parses a line of input, and writes an answer as a line of output, which is input that makes it again."""
 
 import dataclasses
-import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Token
 from tinychat.formats.registry import open_model
 from tinychat.session.conversation import Turn
+from tinychat.session.messages import parse_messages, quote
 from tinychat.session.open_model import OpenModel
 from tinychat.untrusted import parse_json
 
@@ -22,11 +22,6 @@ ANSWER_KEYS = (
 """Keys of an output line that are not read from one with a completion: they describe its answer."""
 ABSENT_SETTINGS = ("seed", "slow", "threads")
 """Settings that are no field of an output line: the seed used is one, and the others change the pace alone."""
-UNREAD_ROLES = ("system", "developer")
-"""Roles that no model here is trained on: their messages are left out, as in training."""
-ROLES = ("user", "assistant")
-"""Roles of the messages that are read, in turns."""
-MAX_QUOTE = 40
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ def parse_line(line: str, settings: Settings, model: OpenModel) -> Line:
     if isinstance(values, str):
         return Line(values, settings)
     if not isinstance(values, dict):
-        raise UsageError(f"an object or a string is wanted, not {_quote(values)}")
+        raise UsageError(f"an object or a string is wanted, not {quote(values)}")
     if COMPLETION in values:
         values = {key: value for key, value in values.items() if key not in ANSWER_KEYS}
     id = {"id": values.pop("id")} if "id" in values else {}
@@ -69,10 +64,13 @@ def parse_line(line: str, settings: Settings, model: OpenModel) -> Line:
     if prompt is None and messages is None:
         raise UsageError("there is no prompt")
     if not isinstance(prompt, str | None):
-        raise UsageError(f"the prompt is no text: {_quote(prompt)}")
+        raise UsageError(f"the prompt is no text: {quote(prompt)}")
     changes = parse_changes(values, settings, at_loading="give it as {flag}")
     found = Line(prompt or "", dataclasses.replace(settings, **changes), changes, id=id)
-    return found if messages is None else _with_messages(found, messages, model, has_prompt=prompt is not None)
+    if messages is None:
+        return found
+    prompt, before, turns, notice = parse_messages(messages, model, prompt)
+    return dataclasses.replace(found, prompt=prompt, messages=before, turns=turns, notice=notice)
 
 
 def id_of(line: str) -> dict[str, Any]:
@@ -110,12 +108,6 @@ def record_of(
     return values
 
 
-def messages_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
-    """Return turns as messages."""
-    pairs = (zip(ROLES, (turn.prompt, turn.answer), strict=True) for turn in turns)
-    return [{"role": role, "content": text} for pair in pairs for role, text in pair]
-
-
 def _check_model(name: object, model: OpenModel) -> None:
     """Check that the model that a line names, if any, is the open one."""
     if name is None or name in (model.name, model.reference):
@@ -123,54 +115,4 @@ def _check_model(name: object, model: OpenModel) -> None:
     with suppress(ModelError):  # there is none of that name: it is not the open one either
         if isinstance(name, str) and open_model(name).folder.resolve() == model.info.folder.resolve():
             return
-    raise UsageError(f"the model is {model.name}, not {_quote(name)}", "it holds for the whole call: give it as -m")
-
-
-def _with_messages(line: Line, messages: object, model: OpenModel, *, has_prompt: bool) -> Line:
-    """Return a line with the turns of its messages; without a prompt of its own, the last message is the prompt."""
-    if not isinstance(messages, list):
-        raise UsageError(f"messages is no list: {_quote(messages)}")
-    before, texts, unread = list(messages), list[str](), dict[str, None]()
-    last = -1
-    for index, message in enumerate(messages):
-        role, text = _parse_message(message, index + 1)
-        if role in UNREAD_ROLES:
-            unread[role] = None
-        elif role != ROLES[len(texts) % 2]:
-            wanted = ROLES[len(texts) % 2]
-            raise UsageError(f"message {index + 1} has the role {role}, not {wanted}", "roles take turns: user first")
-        else:
-            texts.append(text)
-            last = index
-    ends_with_user = len(texts) % 2 == 1
-    if has_prompt and ends_with_user:
-        raise UsageError("a prompt follows the user's last message", "give it as a message, or an answer before it")
-    if not has_prompt and not ends_with_user:
-        raise UsageError("the messages do not end with the user's", "the last one is what is answered")
-    if not has_prompt:
-        line = dataclasses.replace(line, prompt=texts.pop())
-        del before[last]
-    turns = tuple(Turn(question, saved_text=answer) for question, answer in zip(texts[::2], texts[1::2], strict=True))
-    notices = [f"messages left out that no model reads: {', '.join(unread)}"] if unread else []
-    if turns and model.info.mode == "translation":
-        notices.append("messages left out: a translation model reads the last one alone")
-    return dataclasses.replace(line, messages=before, turns=turns, notice="; ".join(notices))
-
-
-def _parse_message(message: object, number: int) -> tuple[str, str]:
-    """Return the role and the text of a message, whose content is a text or a list of parts with texts."""
-    if not isinstance(message, dict):
-        raise UsageError(f"message {number} is no object: {_quote(message)}")
-    role, content = message.get("role"), message.get("content")
-    if role not in (*ROLES, *UNREAD_ROLES):
-        known = ", ".join((*ROLES, *UNREAD_ROLES))
-        raise UsageError(f"message {number} has the role {_quote(role)}", f"one of {known}")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    if len(texts) < len(parts):
-        raise UsageError(f"the content of message {number} is no text: {_quote(content)}")
-    return role, "".join(texts)
-
-
-def _quote(value: object) -> str:
-    return (repr(value) if isinstance(value, str) else json.dumps(value))[:MAX_QUOTE]
+    raise UsageError(f"the model is {model.name}, not {quote(name)}", "it holds for the whole call: give it as -m")

@@ -22,6 +22,7 @@ from tinychat.textutil import shorten
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
     "eval": ("tinychat.cli.evaluate", "Score a model on a text, or run a suite of checks."),
+    "serve": ("tinychat.cli.serve", "Serve a model to OpenAI's clients."),
     "bench": ("tinychat.cli.evaluate", "Measure the speed of a model on this machine."),
     "models": ("tinychat.cli.manage", "List the models."),
     "show": ("tinychat.cli.manage", "Show the architecture of a model, and how it was trained."),

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from tinychat.config.option import VARIABLE_PREFIX, Option, Options, Origin
+from tinychat.config.option import VARIABLE_PREFIX, LayeredOptions, Option, Options, Origin
 from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
+from tinychat.serve.options import SERVER_OPTIONS, ServerOptions, ServerOptionStore
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.untrusted import read_toml
@@ -19,6 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
 """The flag is declared for the help only: `main` looks for it in `sys.argv`."""
+
+ALL_OPTIONS = UI_OPTIONS | SETTINGS | SERVER_OPTIONS
+"""All options that the config file and environment variables may set."""
 
 MIN_SIMILARITY, MIN_PATH_SIMILARITY = 0.75, 0.9
 """Of the names of two environment variables, without and with `TINYCHAT_`, if one is a misspelling of the other."""
@@ -87,22 +91,42 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore,
     Raises:
         UsageError: If a name or a value is wrong.
     """
-    settings, ui_options, flags, options = SettingStore(), UiOptionStore(), flags or {}, UI_OPTIONS | SETTINGS
-    path, given = paths.config_file(), list[tuple[str, Any, Origin, str]]()
-    given += [(name, value, Origin.FILE, str(path)) for name, value in _read_config(path).items()]
-    environment = [(name, os.environ.get(option.variable), option.variable) for name, option in options.items()]
-    given += [(name, value, Origin.ENVIRONMENT, variable) for name, value, variable in environment if value]
-    _check_environment(options)
-    for name, value, origin, source in given:
-        try:
-            name = options.find(name).name
-            (ui_options if name in UI_OPTIONS else settings).set(name, value, origin)
-        except UsageError as error:
-            remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
-            raise UsageError(f"{source}: {error.problem}", remedy) from None
+    settings, ui_options, flags = SettingStore(), UiOptionStore(), flags or {}
+    _load((UI_OPTIONS, ui_options), (SETTINGS, settings))
     set_flags(settings, flags)
     ui_options.update({name: flags[name] for name in UI_OPTIONS if flags.get(name) is not None}, Origin.FLAG)
     return settings, ui_options
+
+
+def load_server_options(flags: Mapping[str, Any]) -> ServerOptions:
+    """Return the options of the server, from the same sources as `load_settings`.
+
+    Raises:
+        UsageError: If a name or a value is wrong.
+    """
+    store = ServerOptionStore()
+    _load((SERVER_OPTIONS, store))
+    store.update({name: flags[name] for name in SERVER_OPTIONS if flags.get(name) is not None}, Origin.FLAG)
+    return store.current
+
+
+def _load(*stores: tuple[Options, LayeredOptions[Any]]) -> None:
+    """Set options from the config file and the environment; those of other stores are only checked."""
+    path, given = paths.config_file(), list[tuple[str, Any, Origin, str]]()
+    given += [(name, value, Origin.FILE, str(path)) for name, value in _read_config(path).items()]
+    environment = [(name, os.environ.get(option.variable), option.variable) for name, option in ALL_OPTIONS.items()]
+    given += [(name, value, Origin.ENVIRONMENT, variable) for name, value, variable in environment if value]
+    _check_environment(ALL_OPTIONS)
+    for name, value, origin, source in given:
+        try:
+            option = ALL_OPTIONS.find(name)
+            option.parse(value)
+            for table, store in stores:
+                if option.name in table:
+                    store.set(option.name, value, origin)
+        except UsageError as error:
+            remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
+            raise UsageError(f"{source}: {error.problem}", remedy) from None
 
 
 def _check_environment(options: Options) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, BinaryIO
 
-from tinychat.cli.json_lines import Line, id_of, messages_of, parse_line, record_of
+from tinychat.cli.json_lines import Line, id_of, parse_line, record_of
 from tinychat.cli.output import echo, write
 from tinychat.config.option import Origin, unescape
 from tinychat.errors import TinychatError, UsageError
@@ -24,6 +24,7 @@ from tinychat.generate.engine import derive_seed, fresh_seed
 from tinychat.generate.stream import Batch, drive
 from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
+from tinychat.session.messages import messages_of
 from tinychat.session.session import Session
 from tinychat.textutil import json_line
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +22,7 @@ class Answer:
 
     `settings` is called before each call of the engine and for each token. `seed` and `prompt_index` determine the
     random numbers. The tokens of `end_ids` end the answer and are no part of it; an encoder reads `source`. Controls
-    need the model's `vocabulary`; without one they are not in force.
+    need the model's `vocabulary`; without one they are not in force. `logit_bias` is added to the logits of its ids.
     """
 
     def __init__(
@@ -37,13 +37,15 @@ class Answer:
         top_logprobs: int = 0,
         source: tuple[int, ...] | None = None,
         vocabulary: Vocabulary | None = None,
+        logit_bias: Mapping[int, float] | None = None,
     ) -> None:
         self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self.finished: Finished | None = None
         self.is_over = False
         """Whether the controls in force forbid every token, so that the answer ends here."""
-        self._vocabulary, self._controls = vocabulary, Controls.of(settings(), vocabulary)
+        self._vocabulary, self._logit_bias = vocabulary, logit_bias
+        self._controls = Controls.of(settings(), vocabulary, logit_bias)
         self.request.steering = vocabulary.steering(self.request.settings) if vocabulary else None
         self._start = len(prompt)
         self._bans = BanWatch(bans) if (bans := settings().ban) else None
@@ -78,6 +80,7 @@ class Answer:
         other = Answer(
             self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
             top_logprobs=self.top_logprobs, source=request.source, vocabulary=self._vocabulary,
+            logit_bias=self._logit_bias,
         )  # fmt: skip
         other.resume(request.ids, request.ids[self._start :], request.num_generated)
         return other
@@ -131,7 +134,7 @@ class Answer:
         """
         previous, self.request.settings = self.request.settings, self.settings()
         if previous is not self.request.settings:
-            self._controls = Controls.of(self.request.settings, self._vocabulary)
+            self._controls = Controls.of(self.request.settings, self._vocabulary, self._logit_bias)
             self._watch_bans()
             if self._vocabulary is not None and previous.steer != self.request.settings.steer:
                 self.request.steering = self._vocabulary.steering(self.request.settings)

@@ -37,11 +37,19 @@ class Controls:
     """The controls in force."""
 
     @classmethod
-    def of(cls, settings: Settings, vocabulary: Vocabulary | None) -> "Controls | None":
-        """Return the controls that the settings put in force; None if there are none, or no vocabulary."""
+    def of(
+        cls, settings: Settings, vocabulary: Vocabulary | None, logit_bias: Mapping[int, float] | None = None
+    ) -> "Controls | None":
+        """Return the controls that the settings and the biases of tokens put in force.
+
+        None if there are none, or no vocabulary.
+        """
         active = [name for name in MAKERS if getattr(settings, name) != SETTINGS[name].neutral]
         makers = dict.fromkeys(MAKERS[name] for name in active)  # one control may be that of several settings
-        return cls([make(settings, vocabulary) for make in makers], vocabulary) if active and vocabulary else None
+        if vocabulary is None or not (active or logit_bias):
+            return None
+        controls = [make(settings, vocabulary) for make in makers]
+        return cls([*controls, TokenBiases(logit_bias)] if logit_bias else controls, vocabulary)
 
     def __init__(self, controls: Sequence[Control], vocabulary: Vocabulary) -> None:
         self._controls, self._zeros = controls, bytes(4 * vocabulary.size)
@@ -91,6 +99,17 @@ class FrequencyPenalty:
     def adjust(self, biases: "array[float]", ids: Sequence[int], start: int) -> None:
         for id, count in Counter(ids[start:]).items():
             biases[id] -= count * self._penalty
+
+
+class TokenBiases:
+    """Add a bias to the logit of each of some tokens (`logit_bias` of OpenAI's API reference)."""
+
+    def __init__(self, biases: Mapping[int, float]) -> None:
+        self._biases = biases
+
+    def adjust(self, biases: "array[float]", ids: Sequence[int], start: int) -> None:
+        for id, bias in self._biases.items():
+            biases[id] += bias
 
 
 class NoRepeatNgram:

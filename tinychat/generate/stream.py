@@ -76,19 +76,20 @@ class Batch:
                 yield answer, records
         for answer in self.answers:
             if answer.finished is not None:
-                self._groups.pop(answer, None)
-                self._searches.pop(answer, None)
-                self._choosing.discard(answer)
+                self._forget(answer)
         self.answers = [answer for answer in self.answers if answer.finished is None]
 
     def _step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
         unfinished: list[Answer] = []
         stop = self.should_stop()
         for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
-            yield answer, answer.refresh()
+            if answer.finished is None:
+                yield answer, answer.refresh()
+            if answer.finished is not None:  # it was removed
+                continue
             search = self._searches.get(answer)
             if stop:
-                yield answer, answer.conclude(search.best if search else (), self.engine, "interrupted")
+                yield answer, self._interrupt(answer)
             elif answer.request.left <= 0:
                 yield answer, answer.finish("length")
             elif answer.is_over:
@@ -126,6 +127,27 @@ class Batch:
         if self._choices is None or self._choices[0] != key:
             self._choices = (list(request.ids), *key[1:]), answer.weigh_choices(self.engine, self.should_stop)
         return self._choices[1]
+
+    def remove(self, answer: Answer) -> list[Record]:
+        """End an answer as interrupted, also during a step; return its last records, of what there is by now."""
+        group = next((group for group in self._groups.values() if group.answer is answer), None)
+        records: list[Record] = []
+        for one in group.candidates if group else [answer]:
+            if one.finished is None:
+                ending = self._interrupt(one)
+                records += group.collect(one, ending) if group else ending
+            self._forget(one)
+        self.answers = [one for one in self.answers if one.finished is None]
+        return records
+
+    def _interrupt(self, answer: Answer) -> Iterator[Record]:
+        search = self._searches.get(answer)
+        return answer.conclude(search.best if search else (), self.engine, "interrupted")
+
+    def _forget(self, answer: Answer) -> None:
+        self._groups.pop(answer, None)
+        self._searches.pop(answer, None)
+        self._choosing.discard(answer)
 
     def close(self) -> None:
         """End unfinished answers as interrupted; their last records are lost."""

@@ -1,6 +1,6 @@
 """A dialogue: prompts as turns of one conversation, one after the other, for `--conversation` and chats in Python."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tinychat.config.settings import Settings
 from tinychat.generate.answer import Answer
@@ -33,6 +33,7 @@ class Dialogue:
         seed: int | None = None,
         index: int | None = None,
         top_logprobs: int = 0,
+        logit_bias: Mapping[int, float] | None = None,
     ) -> Answer:
         """Return the answer to the next prompt, for an engine to begin.
 
@@ -45,7 +46,7 @@ class Dialogue:
             seed = self.seed if is_chat else derive_seed(self.seed, len(self.turns) if index is None else index)
         return self._model.make_answer(
             prompt, turns=self._model.history(self.turns), text=self._text, settings=settings, seed=seed,
-            top_logprobs=top_logprobs,
+            top_logprobs=top_logprobs, logit_bias=logit_bias,
         )  # fmt: skip
 
     def add(self, turn: Turn) -> None:

@@ -1,6 +1,6 @@
 """An open model: its description, its tokenizers, and its engine, which loads in a thread."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from tinychat.config.option import Origin
@@ -122,6 +122,7 @@ class OpenModel:
         seed: int | None = None,
         index: int | None = None,
         top_logprobs: int = 0,
+        logit_bias: Mapping[int, float] | None = None,
     ) -> Answer:
         """Return an answer that an engine can begin.
 
@@ -129,7 +130,7 @@ class OpenModel:
         sees, if there is any; `settings` is called before each call of the engine, default:
         the current ones. The seed, by default the one that is set or a fresh one, and the index of the prompt in the
         input, by default the number of turns, determine the random numbers. Of each position, the `top_logprobs`
-        likeliest tokens are recorded.
+        likeliest tokens are recorded. `logit_bias` is added to the logits of its ids.
 
         Raises:
             ModelError: If a chat model has no template.
@@ -143,7 +144,7 @@ class OpenModel:
             self.tokenizer, ids, settings,
             seed=fresh_seed() if seed is None else seed, prompt_index=len(turns) if index is None else index,
             end_ids=encoder.end_ids, top_logprobs=top_logprobs, source=encoder.encode_source(prompt),
-            vocabulary=self.vocabulary,
+            vocabulary=self.vocabulary, logit_bias=logit_bias,
         )  # fmt: skip
 
     def settings_at(self, turn: Turn, index: int) -> Settings:

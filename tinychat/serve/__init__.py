@@ -1,0 +1,1 @@
+"""`tinychat serve`: a model behind OpenAI's HTTP interface."""

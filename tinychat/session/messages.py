@@ -1,0 +1,89 @@
+"""Messages of JSON Lines and of requests to the server: the turns before a prompt, and the prompt."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tinychat.errors import UsageError
+from tinychat.session.conversation import Turn
+from tinychat.session.open_model import OpenModel
+
+UNREAD_ROLES = ("system", "developer")
+"""Roles that no model here is trained on: their messages are left out, as in training."""
+ROLES = ("user", "assistant")
+"""Roles of the messages that are read, in turns."""
+MAX_QUOTE = 40
+
+
+class Messages(NamedTuple):
+    """What a list of messages asks for."""
+
+    prompt: str
+    """The last message, if no prompt follows them."""
+    before: list[Any]
+    """The messages before the prompt, as they were given."""
+    turns: tuple[Turn, ...]
+    """The turns before the prompt that those messages are."""
+    notice: str
+    """Says which messages are left out, if any."""
+
+
+def parse_messages(messages: object, model: OpenModel, prompt: str | None = None) -> Messages:
+    """Parse messages, which a prompt may follow; without one, the last message is the prompt.
+
+    Raises:
+        UsageError: If they are no messages, or their roles do not take turns.
+    """
+    if not isinstance(messages, list):
+        raise UsageError(f"messages is no list: {quote(messages)}")
+    before, texts, unread = list(messages), list[str](), dict[str, None]()
+    last = -1
+    for index, message in enumerate(messages):
+        role, text = _parse_message(message, index + 1)
+        if role in UNREAD_ROLES:
+            unread[role] = None
+        elif role != ROLES[len(texts) % 2]:
+            wanted = ROLES[len(texts) % 2]
+            raise UsageError(f"message {index + 1} has the role {role}, not {wanted}", "roles take turns: user first")
+        else:
+            texts.append(text)
+            last = index
+    ends_with_user = len(texts) % 2 == 1
+    if prompt is not None and ends_with_user:
+        raise UsageError("a prompt follows the user's last message", "give it as a message, or an answer before it")
+    if prompt is None and not ends_with_user:
+        raise UsageError("the messages do not end with the user's", "the last one is what is answered")
+    if prompt is None:
+        prompt = texts.pop()
+        del before[last]
+    turns = tuple(Turn(question, saved_text=answer) for question, answer in zip(texts[::2], texts[1::2], strict=True))
+    notices = [f"messages left out that no model reads: {', '.join(unread)}"] if unread else []
+    if turns and model.info.mode == "translation":
+        notices.append("messages left out: a translation model reads the last one alone")
+    return Messages(prompt, before, turns, "; ".join(notices))
+
+
+def _parse_message(message: object, number: int) -> tuple[str, str]:
+    """Return the role and the text of a message, whose content is a text or a list of parts with texts."""
+    if not isinstance(message, dict):
+        raise UsageError(f"message {number} is no object: {quote(message)}")
+    role, content = message.get("role"), message.get("content")
+    if role not in (*ROLES, *UNREAD_ROLES):
+        known = ", ".join((*ROLES, *UNREAD_ROLES))
+        raise UsageError(f"message {number} has the role {quote(role)}", f"one of {known}")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    if len(texts) < len(parts):
+        raise UsageError(f"the content of message {number} is no text: {quote(content)}")
+    return role, "".join(texts)
+
+
+def messages_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
+    """Return turns as messages."""
+    pairs = (zip(ROLES, (turn.prompt, turn.answer), strict=True) for turn in turns)
+    return [{"role": role, "content": text} for pair in pairs for role, text in pair]
+
+
+def quote(value: object) -> str:
+    """Return a value as JSON or Python writes it, cut short."""
+    return (repr(value) if isinstance(value, str) else json.dumps(value))[:MAX_QUOTE]
