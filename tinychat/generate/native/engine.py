@@ -23,25 +23,19 @@ from tinychat.generate.computation import Computation
 from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
+from tinychat.model.kernel_layout import DTYPES, EMBEDDING, pack_config, tensor_names
 from tinychat.model.shapes import check_shapes
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, map_weights, read_training, refuse_infinite
-from tinychat.store.packed_counts import PACKED
 from tinychat.store.weights import DAMAGED, MappedTensor
 from tinychat.textutil import count
 
-KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6, "F16": 7, "U8": 8}
-PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 DRAFTS: Mapping[str, int] = {"never": 0, "auto": 1, "always": 2}
-NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
-FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
-POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
 LIMITS = {
     "context_length": 1 << 16, "vocab_size": 1 << 18, "d_model": 1 << 14, "feed_forward_width": 1 << 20,
     "n_layer": 1 << 12, "previous_token_embeddings": 1 << 12,
 }  # fmt: skip
 """Largest sizes that the kernel supports: its threads' stacks hold a few vectors of each."""
-EMBEDDING = "decoder.embedding.weight"
 
 SUPPORTED = ("temperature", "top_p", "min_p", "repetition_penalty", "top_k")
 """Sampling settings that the kernel supports, in the order of its `Sampling`; None is 0 there."""
@@ -49,7 +43,7 @@ UNSUPPORTED = tuple(name for name in SAMPLING if name not in SUPPORTED and name 
 """The other sampling settings, but for controls: where one of them is in force, the reference engine generates."""
 
 # The memory layout of the kernel's structures of these names.
-CONFIG, TENSOR = "18i3f", "Pqq"
+TENSOR = "Pqq"
 REQUEST = struct.Struct("8P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
 NUM_GENERATED = 12
 """Index in a request of the number of tokens that the kernel has generated."""
@@ -139,11 +133,11 @@ class NativeEngine:
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         check_shapes(self.config, shapes, f"the weights in {info.folder}")
         refuse_infinite(tensors, info.weights_file)
-        names = list(_names(self.config))
+        names = list(tensor_names(self.config))
         packed = b"".join(_pack_tensor(tensors.get(name)) for name in names)
         is_half = EMBEDDING in tensors and tensors[EMBEDDING].dtype == "BF16"
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
-        config = _pack_config(self.config, self.precision)
+        config = pack_config(self.config, self.precision)
         model = self._kernel.native_new_model(config, packed, len(names), self._tuner.most)
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
@@ -365,57 +359,8 @@ def _supports(settings: Settings) -> bool:
     return all(getattr(settings, name) == SETTINGS[name].neutral for name in UNSUPPORTED)
 
 
-def _pack_config(config: ModelConfig, precision: str) -> bytes:
-    return struct.pack(
-        CONFIG,
-        config.vocab_size, config.context_length, config.n_layer, config.n_head, config.kv_heads, config.d_model,
-        config.feed_forward_width, NORMS[config.norm], config.norm_position == "pre",
-        config.final_norm and config.norm_position == "pre", FEED_FORWARDS[config.feed_forward],
-        POSITIONS[config.position], config.qk_norm, config.output_projection, config.previous_token_embeddings,
-        config.bigram_embedding, config.ngram_order, PRECISIONS[precision],
-        config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
-    )  # fmt: skip
-
-
-def _names(config: ModelConfig) -> Iterator[str]:
-    """Yield the names of a model's tensors in the kernel's order; norms' weights and all biases may be missing."""
-    yield EMBEDDING
-    yield from (f"decoder.earlier.{index}.weight" for index in range(config.previous_token_embeddings))
-    if config.bigram_embedding:
-        yield "decoder.pairs.weight"
-    if config.position == "learned":
-        yield "decoder.position.table.weight"
-    for layer in range(config.n_layer):
-        block = f"decoder.blocks.{layer}"
-        yield from _pair(f"{block}.attention.norm")
-        attention = f"{block}.attention.sublayer"
-        yield from (f"{attention}.{part}.{kind}" for kind in ("weight", "bias") for part in ("query", "key", "value"))
-        if config.output_projection:
-            yield from _pair(f"{attention}.output")
-        if config.feed_forward == "none":
-            continue
-        yield from _pair(f"{block}.feed_forward.norm")
-        feed_forward = f"{block}.feed_forward.sublayer"
-        yield from _pair(f"{feed_forward}.up")
-        if config.feed_forward == "swiglu":
-            yield from _pair(f"{feed_forward}.gate")
-        yield from _pair(f"{feed_forward}.output")
-    if config.final_norm and config.norm_position == "pre":
-        yield from _pair("decoder.norm")
-    yield EMBEDDING if config.tie_embeddings else "head.weight"
-    yield "head.bias"
-    if config.ngram_order:
-        yield from (name for part in ("strength", "share", "evidence") for name in _pair(f"ngrams.{part}"))
-        yield from (f"ngrams.{part}" for part in ("correction.weight", "variety", "recency"))
-        yield from PACKED
-
-
-def _pair(name: str) -> tuple[str, str]:
-    return f"{name}.weight", f"{name}.bias"
-
-
 def _pack_tensor(tensor: MappedTensor | None) -> bytes:
-    return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, KINDS[tensor.dtype], tensor.numel)))
+    return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, DTYPES[tensor.dtype], tensor.numel)))
 
 
 def _array(ids: Iterable[int]) -> "array[int]":
