@@ -3,6 +3,7 @@
 # make fast     run the tests that take less than a minute
 # make long     run fuzzers, soaks, whole grids and whole trainings; CI runs them, too
 # make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
+# make wasm     compile the kernel anew for exported pages, after a change of kernel.c or drafting.h
 # make screens  regenerate the README's screenshots
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow long models smalltalk tales translate screens clean
+.PHONY: chat test check fast slow long models smalltalk tales translate wasm screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -51,6 +52,10 @@ models: smalltalk tales translate
 
 smalltalk tales translate: $(VENV)/chat-ready
 	$(BIN)/python models/bundle.py $@
+
+wasm: $(VENV)/chat-ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[wasm]"
+	$(BIN)/python -m tinychat.generate.native.wasm
 
 screens: $(VENV)/test-ready
 	$(BIN)/python tests/screens/make.py

@@ -64,5 +64,10 @@ def tensor_names(config: ModelConfig) -> Iterator[str]:
         yield from PACKED
 
 
+def is_matrix(name: str) -> bool:
+    """Return whether a tensor is a matrix that the kernel stores in the precision of the configuration."""
+    return name == "head.weight" or (".sublayer." in name and name.endswith(".weight"))
+
+
 def _pair(name: str) -> tuple[str, str]:
     return f"{name}.weight", f"{name}.bias"

@@ -1,0 +1,44 @@
+// Runs the script of a page outside of a browser: `node page.js PAGE < TASKS`, both JSON; see test_page.py.
+const fs = require("fs");
+
+const page = fs.readFileSync(process.argv[2], "utf8");
+const [, model] = page.match(/<script type="application\/octet-stream" id="model">([^<]*)<\/script>/);
+const [, script] = page.match(/<script>([^]*)<\/script>/);
+const names = "readPayload, Kernel, Tokenizer, PromptEncoder";
+const { readPayload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script}; return { ${names} };`)();
+
+(async () => {
+  const payload = await readPayload(model), { header } = payload;
+  const tokenizer = new Tokenizer(header.tokenizer), encoder = new PromptEncoder(header, tokenizer);
+  let kernel = null;
+
+  const run = {
+    header: () => header,
+    encode: (text) => tokenizer.encode(text),
+    decode: (ids) => tokenizer.decode(ids),
+    stream: (ids) => {
+      const stream = tokenizer.stream();
+      return [...ids.map((id) => [stream.push(id), stream.pending]), [stream.flush(), false]];
+    },
+    prompt: ([prompt, turns, most]) => encoder.encode(prompt, turns, most),
+    probabilities: async ([ids, settings]) => {
+      kernel ??= await Kernel.load(payload);
+      const { logprobs, sampling } = kernel.probabilities(ids, settings);
+      return [[...logprobs], [...sampling]];
+    },
+    answer: async ([ids, settings, calls]) => {
+      kernel ??= await Kernel.load(payload);
+      const out = [];
+      while (out.length < settings.max_tokens && !header.ends.includes(out.at(-1)?.id)) {
+        const random = { seed: settings.seed, prompt: 1, position: out.length };
+        const most = Math.min(calls, settings.max_tokens - out.length), all = [...ids, ...out.map((one) => one.id)];
+        out.push(...kernel.extend(all, settings, random, header.ends, most, 1));
+      }
+      return out.map(({ id, logprob }) => [id, logprob]);
+    },
+  };
+
+  const results = [];
+  for (const [name, argument] of JSON.parse(fs.readFileSync(0, "utf8"))) results.push(await run[name](argument));
+  process.stdout.write(JSON.stringify(results));
+})();

@@ -1,0 +1,207 @@
+"""A page against the engine and the tokenizer that it stands for: its script runs in Node."""
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from tinychat.config.settings import Settings
+from tinychat.formats.page import write_page
+from tinychat.generate.engine import Request
+from tinychat.generate.native.engine import NativeEngine
+from tinychat.generate.stream import PromptEncoder
+from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
+from tinychat.store.models import ModelInfo, open_info, read_tokenizer, save_model
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
+
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="there is no node, which runs the page's script")
+
+TEXT = (
+    "The cat's hat isn't here, she said; it's 1,234 miles off!\n\n    def f(x):\n\treturn x_1 + 2\n"
+    "Кошка спит на окне. 猫在窗台上睡觉。 naïve café – “quoted” 😀 👩‍👩‍👧 e\u0301\n"
+) * 20
+HALF_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
+"""Bytes that never become a character, which Python notices with the third one, and JavaScript with the second."""
+SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>")
+
+
+def in_node(page: Path, *tasks: tuple[str, Any]) -> list[Any]:
+    """Run tasks in the script of a page; see page.js."""
+    assert NODE is not None
+    call = [NODE, str(Path(__file__).with_name("page.js")), str(page)]
+    done = subprocess.run(call, input=json.dumps(tasks), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    results: list[Any] = json.loads(done.stdout)
+    return results
+
+
+def byte_pairs() -> Tokenizer:
+    """A tokenizer like GPT-2's."""
+    inner = tokenizers.Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    inner.train_from_iterator(
+        [TEXT], trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, show_progress=False)
+    )
+    inner.add_special_tokens(["<|endoftext|>"])
+    return Tokenizer(inner)
+
+
+def tokenizer_of(kind: str) -> Tokenizer:
+    return byte_pairs() if kind == "bpe" else Tokenizer(train_vocabulary(kind, [TEXT], 500, SPECIALS))
+
+
+def save(folder: Path, tokenizer: Tokenizer, mode: Any = "completion", **options: Any) -> ModelInfo:
+    """Save a small model with weights far from what rounding could hide."""
+    torch.manual_seed(3)
+    values = {"context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 72} | options
+    model = Transformer(ModelConfig(tokenizer.vocab_size, **values))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=0.3)
+    if model.ngrams is not None:
+        model.ngrams.count([tokenizer.encode_array(TEXT).astype("int64")])
+    template = ChatTemplate(user_prefix=" ", lowercase_all_caps=True) if mode == "chat" else None
+    facts = (model.config.to_dict(), tokenizer.kind, model.parameter_count, template)
+    save_model(ModelInfo(folder.name, folder, mode, *facts), model.state_dict(), tokenizer, precision="f16")
+    return open_info(folder)
+
+
+def mixed_lines(count: int) -> list[str]:
+    """Lines of words of all scripts, numbers, spaces of all kinds, emoji, controls and lone surrogates."""
+    rng = random.Random(5)
+    scripts = [
+        (0x20, 0x7F), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x52F), (0x590, 0x6FF), (0x900, 0xDFF), (0x3040, 0x30FF),
+        (0x4E00, 0x4FFF), (0xAC00, 0xAD00), (0x2000, 0x206F), (0x1F300, 0x1F64F), (0x0, 0x1F), (0xD800, 0xDFFF),
+    ]  # fmt: skip
+    words = TEXT[:200].split(" ")
+
+    def part() -> str:
+        if rng.random() < 0.4:
+            return rng.choice(words) + rng.choice(["", " ", "  ", "\n", "\u00a0", "\ufeff", "\x85", "\u3000"])
+        low, high = rng.choice(scripts)
+        return "".join(map(chr, (rng.randint(low, high) for _ in range(rng.randint(1, 6)))))
+
+    lines = ["".join(part() for _ in range(rng.randint(0, 12))) for _ in range(count)]
+    return ["".join(char for char in line if unicodedata.category(char) != "Cn") for line in lines]
+
+
+def streamed(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[Any]]:
+    stream, parts = tokenizer.stream(), list[list[Any]]()
+    for id in ids:
+        parts.append([stream.push(id), stream.pending])
+    return [*parts, [stream.flush(), False]]
+
+
+@needs_node
+@pytest.mark.parametrize("count", [150, pytest.param(2_000, marks=pytest.mark.slow)], ids=["some", "many"])
+@pytest.mark.parametrize("kind", ["char", "word", "wordpiece", "whitespace", "bpe"])
+def test_texts_have_the_ids_and_ids_the_texts_of_our_tokenizer(kind: str, count: int, tmp_path: Path) -> None:
+    tokenizer = tokenizer_of(kind)
+    info = save(tmp_path / "m", tokenizer, n_layer=1, d_model=8)
+    write_page(info, tmp_path / "m.html")
+    rng, lines = random.Random(1), mixed_lines(count)
+    ids = [[rng.randrange(tokenizer.vocab_size) for _ in range(rng.randint(0, 20))] for _ in range(count)]
+    tasks = [
+        *(("encode", line) for line in lines),
+        *(("decode", one) for one in ids),
+        *(("stream", one) for one in ids),
+    ]
+    results = in_node(tmp_path / "m.html", *tasks)
+    texts, decoded, parts = results[:count], results[count : 2 * count], results[2 * count :]
+    for line, found in zip(lines, texts, strict=True):
+        assert found == tokenizer.encode(line), (line, kind)
+    for one, text, stream in zip(ids, decoded, parts, strict=True):
+        assert text == tokenizer.decode(one), one
+        if not HALF_SURROGATE.search(b"".join(map(tokenizer.token_bytes, one))):
+            assert stream == streamed(tokenizer, one), one
+        assert "".join(part for part, _ in stream) == text
+
+
+RANDOM = [
+    {"temperature": 0.0},
+    {"temperature": 1.0, "top_p": 1.0},
+    {"temperature": 0.8, "top_k": 9, "repetition_penalty": 1.3},
+    {"temperature": 1.4, "top_p": 0.8, "min_p": 0.02},
+    {"temperature": 0.0, "repetition_penalty": 1.2},
+]
+
+
+@needs_node
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize(
+    ("kind", "precision", "options"),
+    [
+        ("wordpiece", "int8", {"mode": "chat", "previous_token_embeddings": 2}),
+        ("char", "f32", {"ngram_order": 4, "tie_embeddings": True, "position": "none"}),
+        (
+            "bpe",
+            "bf16",
+            {"ngram_order": 3, "feed_forward": "swiglu", "norm": "rmsnorm", "bias": True},
+        ),
+    ],
+)
+def test_answers_are_those_of_the_native_engine(kind: str, precision: str, options: Any, tmp_path: Path) -> None:
+    """Token by token: greedy and drawn, beyond the context, in calls of any length; and so are the odds."""
+    tokenizer = tokenizer_of(kind)
+    info = save(tmp_path / "m", tokenizer, **options)
+    write_page(info, tmp_path / "m.html", precision)
+    engine, encoder = NativeEngine(info, precision=precision, level="plain"), encoder_of(info)
+    tasks, expected = list[tuple[str, Any]](), list[Any]()
+    for number, values in enumerate(RANDOM):
+        settings = Settings(**values, max_tokens=40, seed=2**40 + number)
+        ids = encoder.encode(TEXT[number : number + 9], (), 8)
+        request = Request(0, ids, 0, settings, settings.seed or 0, 1, encoder.end_ids)
+        expected.append(engine.extend([request], 40)[0])
+        tasks.append(("answer", [ids, page_settings(settings), (40, 1, 7)[number % 3]]))
+    answers = in_node(tmp_path / "m.html", *tasks, ("probabilities", [ids, page_settings(settings)]))
+    for tokens, found in zip(expected, answers[:-1], strict=True):
+        assert [token.id for token in tokens] == [id for id, _ in found]
+        assert [token.logprob for token in tokens] == pytest.approx([logprob for _, logprob in found], abs=1e-4)
+    logprobs, sampling = answers[-1]
+    for odds in engine.probabilities(request):
+        assert odds.logprob == pytest.approx(logprobs[odds.id], abs=1e-4)
+        assert odds.probability == pytest.approx(sampling[odds.id], abs=1e-5)
+
+
+def page_settings(settings: Settings) -> dict[str, Any]:
+    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens", "seed")
+    return {name: getattr(settings, name) for name in names}
+
+
+def encoder_of(info: ModelInfo) -> PromptEncoder:
+    return PromptEncoder(read_tokenizer(info.folder), info.architecture["context_length"], info.template)
+
+
+@needs_node
+def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
+    tokenizer = tokenizer_of("wordpiece")
+    chat, story = save(tmp_path / "chat", tokenizer, "chat"), save(tmp_path / "story", tokenizer)
+    turns = [("hello there", "The cat said"), ("WHO ARE YOU", "naïve café"), ("I", ""), ("x" * 90, "猫在")]
+    prompts = ["hi", "", "IS IT 1,234?", "miles off " * 30, "I"]
+    for info in (chat, story):
+        write_page(info, tmp_path / "m.html")
+        encoder, tasks, expected = encoder_of(info), list[Any](), list[Any]()
+        for prompt in prompts:
+            for count in range(len(turns) + 1):
+                before = turns[:count] if info.mode == "chat" else []
+                expected.append(encoder.encode(prompt, reversed(before), 8))
+                tasks.append(("prompt", [prompt, [{"prompt": asked, "answer": said} for asked, said in before], 8]))
+        expected.append(encoder.encode("miles off " * 4_000))
+        tasks.append(("prompt", ["miles off " * 4_000, [], 0]))
+        assert in_node(tmp_path / "m.html", *tasks) == expected

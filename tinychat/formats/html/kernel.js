@@ -1,0 +1,153 @@
+// The kernel (tinychat/generate/native/kernel.c, compiled to WebAssembly) and the model in its memory.
+
+const SUPPORTED = ["temperature", "top_p", "min_p", "repetition_penalty"]; // in the order of the kernel's `Sampling`
+const REQUEST_SIZE = 32 + 5 * 8 + SUPPORTED.length * 8 + 4 * 8, TENSOR_SIZE = 24;
+const NUM_GENERATED = 32 + 4 * 8; // offset of the only output in a request
+
+/** An error whose message is meant for the person at the page. */
+class PageError extends Error {}
+
+class Kernel {
+  /** Start the kernel and load the model of a payload. */
+  static async load({ header, bytes }) {
+    const kernel = new Kernel();
+    let module;
+    try {
+      module = await WebAssembly.compile(bytes.subarray(...header.kernel));
+    } catch (error) {
+      throw new PageError(`This browser cannot run the model: it lacks WebAssembly with SIMD. (${error.message})`);
+    }
+    const imports = {};
+    for (const { module: from, name } of WebAssembly.Module.imports(module))
+      (imports[from] ??= {})[name] = name === "clock_time_get" ? (...args) => kernel.#writeTime(...args) : () => 0;
+    const { exports } = await WebAssembly.instantiate(module, imports);
+    kernel.exports = exports;
+    exports._initialize();
+    try {
+      kernel.#loadModel(header, bytes);
+    } catch (error) {
+      if (error instanceof RangeError) throw new PageError(`There is not enough memory for the model. (${error.message})`);
+      throw error;
+    }
+    return kernel;
+  }
+
+  get #view() {
+    return new DataView(this.exports.memory.buffer); // a new one each time: the buffer changes when memory grows
+  }
+
+  #array(Type, at, length) {
+    return new Type(this.exports.memory.buffer, at, length);
+  }
+
+  #allocate(size) {
+    const at = this.exports.malloc(Math.max(size, 1)) >>> 0;
+    if (!at) throw new PageError("There is not enough memory for the model.");
+    return at;
+  }
+
+  #writeTime(_clock, _precision, at) {
+    this.#view.setBigUint64(at, BigInt(Math.round(performance.now() * 1e6)), true);
+    return 0;
+  }
+
+  #loadModel(header, bytes) {
+    const config = this.#allocate(header.config.length * 4);
+    this.#array(Int32Array, config, header.config.length).set(header.config);
+    const parts = header.parts.map((part) => this.#loadPart(part, bytes));
+    const tensors = this.#allocate(header.tensors.length * TENSOR_SIZE);
+    header.tensors.forEach((index, i) => {
+      const at = tensors + i * TENSOR_SIZE, part = index < 0 ? { at: 0, dtype: 0, count: 0 } : parts[index];
+      this.#view.setUint32(at, part.at, true);
+      this.#view.setBigInt64(at + 8, BigInt(part.dtype), true);
+      this.#view.setBigInt64(at + 16, BigInt(part.count), true);
+    });
+    this.model = this.exports.native_new_model_plain(config, tensors, BigInt(header.tensors.length), 1);
+    for (const at of [config, tensors, ...parts.map((part) => part.at)]) this.exports.free(at);
+    if (!this.model) throw new PageError("There is not enough memory for the model, or this file is damaged.");
+    this.contextLength = header.context_length;
+    this.vocabSize = header.vocab_size;
+    this.sequence = this.exports.native_new_sequence_plain(this.model);
+    this.other = this.exports.native_new_sequence_plain(this.model); // of requests beside the conversation
+    if (!this.sequence || !this.other) throw new PageError("There is not enough memory for the model's context.");
+  }
+
+  /** Copy a tensor into the kernel's memory. */
+  #loadPart(part, bytes) {
+    const [begin, end] = part.range, data = bytes.subarray(begin, end);
+    if (part.group) {
+      const count = part.rows * part.columns, at = this.#allocate(4 * count);
+      const largest = toFloats(data.subarray(count), part.dtype);
+      const steps = new Int8Array(data.buffer, data.byteOffset, count);
+      dequantize(steps, largest, part.rows, part.columns, part.group, this.#array(Float32Array, at, count));
+      return { at, dtype: F32, count };
+    }
+    const size = DTYPE_SIZES[part.dtype], at = this.#allocate(data.length);
+    joinPlanes(data, size, this.#array(Uint8Array, at, data.length));
+    return { at, dtype: part.dtype, count: data.length / size };
+  }
+
+  /** Write a request, `call` the kernel with it, and `read` the result; `outputs` are the sizes of what it writes. */
+  #request({ sequence, ids, settings, random, ends, most, outputs, call, read }) {
+    const buffers = [];
+    const room = (size) => buffers[buffers.push(this.#allocate(size)) - 1];
+    try {
+      const at = room(REQUEST_SIZE), idsAt = room(4 * ids.length), endsAt = room(4 * ends.length);
+      const outputsAt = outputs.map(room);
+      this.#array(Int32Array, idsAt, ids.length).set(ids);
+      this.#array(Int32Array, endsAt, ends.length).set(ends);
+      const view = this.#view;
+      [sequence, idsAt, endsAt, 0, ...outputsAt.slice(0, 4)].forEach((to, i) => view.setUint32(at + 4 * i, to, true));
+      const first = windowStart(ids.length, this.contextLength);
+      [ids.length, first, ends.length, most, 0].forEach((n, i) => view.setBigInt64(at + 32 + 8 * i, BigInt(n), true));
+      SUPPORTED.forEach((name, i) => view.setFloat64(at + 72 + 8 * i, settings[name], true));
+      const integers = [settings.top_k ?? 0, random.seed, random.prompt, random.position];
+      integers.forEach((n, i) => view.setBigUint64(at + 72 + 8 * SUPPORTED.length + 8 * i, BigInt(n), true));
+      const status = call(at, ...outputsAt);
+      if (status === -2) throw new PageError("A token is unknown to the model: this file is damaged.");
+      if (status < 0) throw new PageError("The model gave numbers that are not finite: this file is damaged.");
+      return read(at, ...outputsAt);
+    } finally {
+      for (const at of buffers) this.exports.free(at);
+    }
+  }
+
+  /**
+   * Generate up to `most` tokens, for `seconds` or until a token of `ends`; return [{id, logprob}].
+   *
+   * `random`: the seed, the index of the prompt, and the number of tokens of the answer so far.
+   */
+  extend(ids, settings, random, ends, most, seconds) {
+    return this.#request({
+      sequence: this.sequence, ids, settings, random, ends, most, outputs: [4 * most, 4 * most, 0, 0],
+      call: (request) => this.exports.native_extend_plain(this.model, request, 1, 0, seconds, 1),
+      read: (request, sampled, logprobs) => {
+        const count = Number(this.#view.getBigInt64(request + NUM_GENERATED, true));
+        const logprobOf = this.#array(Float32Array, logprobs, count);
+        return Array.from(this.#array(Int32Array, sampled, count), (id, i) => ({ id, logprob: logprobOf[i] }));
+      },
+    });
+  }
+
+  /** Return what may come next: of each token the log-probability, and the probability after penalty and filters. */
+  probabilities(ids, settings) {
+    const size = this.vocabSize;
+    return this.#request({
+      sequence: this.other, ids, settings, random: { seed: 0, prompt: 0, position: 0 }, ends: [], most: 1,
+      outputs: [0, 0, 0, 0, 4 * size, 8 * size],
+      call: (request, a, b, c, d, before, after) =>
+        this.exports.native_probabilities_plain(this.model, request, before, after, 1),
+      read: (request, a, b, c, d, before, after) => ({
+        logprobs: this.#array(Float32Array, before, size).slice(),
+        sampling: this.#array(Float64Array, after, size).slice(),
+      }),
+    });
+  }
+}
+
+/** Return the index of the first token that the model sees after `length` others; see generate/engine.py. */
+function windowStart(length, contextLength) {
+  if (length <= contextLength) return 0;
+  const stride = Math.max(1, Math.floor(contextLength / 4));
+  return Math.ceil((length - contextLength) / stride) * stride;
+}

@@ -1,0 +1,357 @@
+"""Write a model as one HTML file, in which it answers: no server, no installation, no network.
+
+The file holds the page (`html/`), the kernel in WebAssembly, and the model: weights, tokenizer, card and loss curve.
+All that comes from the model is in one compressed block, which the page reads: no text of it is part of the HTML.
+"""
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tinychat
+from tinychat.atomic import atomic_write
+from tinychat.config.settings import SETTINGS
+from tinychat.errors import ModelError, TokenizerError
+from tinychat.model.config import ModelConfig
+from tinychat.model.kernel_layout import DTYPES, is_matrix, pack_config, tensor_names
+from tinychat.model.shapes import checked_config
+from tinychat.store.models import (
+    ModelInfo,
+    map_weights,
+    read_card,
+    read_tokenizer,
+    read_training,
+    refuse_infinite,
+)
+from tinychat.store.weights import MappedTensor
+from tinychat.textutil import one_line, shorten
+from tinychat.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.generic]
+
+FOLDER = Path(__file__).with_name("html")
+SCRIPTS = ("payload.js", "kernel.js", "tokenizer.js", "prompts.js", "worker.js")
+"""The parts of the page's only script, in their order; the worker runs the same text."""
+GROUP = 64
+"""Columns of a row that share a scale in int8, as in kernel.c."""
+MIN_INT8_PARAMETERS = 500_000
+"""Number of parameters up to which weights keep the precision of their file: int8 would hardly make pages smaller."""
+SHARED_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens", "seed")
+NOT_SHOWN = "## Train it again"
+"""Section of a card that the page leaves out: it may name folders of the machine that trained the model."""
+MAX_TITLE = 80
+
+
+def write_page(info: ModelInfo, path: Path, precision: str | None = None) -> None:
+    """Write a model as one HTML file, whole or not at all.
+
+    `precision` is that of its matrices: int8, bf16, or f32, as in the file; default: int8, except for small models.
+
+    Raises:
+        ModelError: If the model is damaged, or the page knows no such model.
+        TokenizerError: If the page does not know its tokenizer.
+    """
+    atomic_write(path, render_page(info, precision))
+
+
+def render_page(info: ModelInfo, precision: str | None = None) -> str:
+    """Return the HTML of a page; arguments and errors are those of `write_page`."""
+    payload = base64.b64encode(pack_model(info, precision)).decode()
+    script, style = read_script(), (FOLDER / "page.css").read_text(encoding="utf-8")
+    policy = (
+        f"default-src 'none'; script-src {_source_hash(script)} 'wasm-unsafe-eval'; style-src {_source_hash(style)}; "
+        "worker-src blob:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": policy, "title": html.escape(shorten(one_line(info.name), MAX_TITLE)), "style": style,
+        "model": payload, "script": script,
+    }  # fmt: skip
+    template = (FOLDER / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+
+
+def read_script() -> str:
+    """Return the page's script: its parts, joined."""
+    return "\n".join(['"use strict";', *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)])
+
+
+def _source_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
+    """Return what a page holds of a model: the length of a header, the header as JSON, then bytes; compressed.
+
+    Raises:
+        ModelError: If the model is damaged, or the page knows no such model.
+        TokenizerError: If the page does not know its tokenizer.
+    """
+    config = checked_config(info)
+    if config.encoder_decoder:
+        raise ModelError(f"{info.name} translates", "a page runs chat and completion models only, so far")
+    if precision is None:
+        precision = "int8" if info.parameters > MIN_INT8_PARAMETERS else "f32"
+    blocks = _Blocks()
+    kernel = blocks.add((FOLDER / "kernel.wasm").read_bytes())
+    tensors, parts = _pack_tensors(info, config, precision, blocks)
+    header = {
+        "kernel": kernel, "config": struct.unpack("21i", pack_config(config, precision)),
+        "tensors": tensors, "parts": parts, "precision": precision,
+        "context_length": config.context_length, "vocab_size": config.vocab_size,
+        **_describe(info), **_describe_text(info, read_tokenizer(info.folder, info.files)),
+    }  # fmt: skip
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    whole = b"".join((len(text).to_bytes(4, "little"), text, *blocks.blocks))
+    return gzip.compress(whole, 9, mtime=0)
+
+
+def _describe(info: ModelInfo) -> dict[str, Any]:
+    """Return what the page tells of a model, and its settings."""
+    training = read_training(info.folder, info.files)
+    known = ("step", "seconds", "loss", "perplexity", "bits_per_character", "accuracy")
+    options = [SETTINGS[name] for name in SHARED_SETTINGS]
+    return {
+        "name": info.name, "mode": info.mode, "description": info.description, "parameters": info.parameters,
+        "tokenizer_kind": info.tokenizer_kind, "version": tinychat.__version__,
+        "card": _without_section(read_card(info.folder, info.files)),
+        "curve": training.get("curve") or {}, "text": (training.get("data") or {}).get("name", ""),
+        "training": {name: training[name] for name in known if name in training},
+        "settings": {option.name: info.settings.get(option.name, option.default) for option in options},
+        "help": {option.name: [option.help, option.trend] for option in options},
+    }  # fmt: skip
+
+
+def _describe_text(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the tokenizer, and the special tokens around prompts and answers."""
+    template = info.template if info.mode == "chat" else None
+    if info.mode == "chat" and template is None:
+        raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
+    marks = None
+    if template is not None:
+        roles = {"user": template.user, "assistant": template.assistant, "end": template.end}
+        marks = {
+            **{role: [tokenizer.token_id(name)] if name else [] for role, name in roles.items()},
+            "user_prefix": template.user_prefix, "lowercase_all_caps": template.lowercase_all_caps,
+        }  # fmt: skip
+    begin, end = (_special(tokenizer, role) for role in ("begin", "end"))
+    return {
+        "tokenizer": tokenizer_spec(tokenizer), "template": marks, "beginning": begin or end,
+        "ends": sorted(template.end_ids(tokenizer)) if template else end,
+    }  # fmt: skip
+
+
+def _special(tokenizer: Tokenizer, role: str) -> list[int]:
+    id = tokenizer.special(role)
+    return [] if id is None else [id]
+
+
+def _without_section(card: str) -> str:
+    """Return a card without the section `NOT_SHOWN`."""
+    before, found, after = card.partition(f"\n{NOT_SHOWN}\n")
+    _, next_section, rest = after.partition("\n## ")
+    return before + (f"\n## {rest}" if found and next_section else "")
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+class _Blocks:
+    """Bytes, one block after the other."""
+
+    def __init__(self) -> None:
+        self.blocks: list[bytes] = []
+        self._end = 0
+
+    def add(self, *blocks: bytes) -> tuple[int, int]:
+        """Append blocks; return where they begin and end together."""
+        begin = self._end
+        self.blocks += blocks
+        self._end += sum(map(len, blocks))
+        return begin, self._end
+
+
+def _pack_tensors(
+    info: ModelInfo, config: ModelConfig, precision: str, blocks: _Blocks
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """Add a model's tensors to the blocks; return, in the kernel's order, the index of each, and what they are.
+
+    A tensor that the model lacks has the index −1. A head that is tied is stored once, as the embedding.
+    """
+    import numpy as np
+
+    weights = map_weights(info)
+    refuse_infinite(weights, info.weights_file)
+    indices, parts = dict[str, int](), list[dict[str, Any]]()
+    for name in tensor_names(config):
+        if name not in weights:
+            indices[name] = -1
+        elif name not in indices:
+            indices[name] = len(parts)
+            tensor = weights[name]
+            numbers = np.frombuffer(tensor.memory, _NUMPY[tensor.dtype], tensor.numel, tensor.offset)
+            if is_matrix(name) and precision == "int8":
+                parts.append(_pack_int8(tensor, numbers, blocks))
+            elif is_matrix(name) and precision == "bf16" and tensor.dtype != "BF16":
+                parts.append(_pack_numbers("BF16", _to_bf16(_to_floats(tensor.dtype, numbers)), blocks))
+            else:
+                parts.append(_pack_numbers(tensor.dtype, numbers, blocks))
+    return [indices[name] for name in tensor_names(config)], parts
+
+
+_NUMPY: Mapping[str, str] = {
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "U8": "u1",
+    "I16": "<i2",
+    "I32": "<i4",
+    "I64": "<i8",
+}
+"""By dtype, the type of numbers in numpy, which has no bf16."""
+
+
+def _pack_numbers(dtype: str, numbers: "Numbers", blocks: _Blocks) -> dict[str, Any]:
+    return {"dtype": DTYPES[dtype], "range": blocks.add(_planes(numbers))}
+
+
+def _planes(numbers: "Numbers") -> bytes:
+    """Return the first bytes of all numbers, then the second ones, and so on: these compress better."""
+    import numpy as np
+
+    return np.frombuffer(numbers.tobytes(), np.uint8).reshape(-1, numbers.itemsize).T.tobytes()
+
+
+def _to_floats(dtype: str, numbers: "Numbers") -> "npt.NDArray[np.float32]":
+    import numpy as np
+
+    if dtype == "BF16":
+        return (numbers.astype(np.uint32) << 16).view(np.float32)
+    return numbers.astype(np.float32)
+
+
+def _to_bf16(numbers: "npt.NDArray[np.float32]") -> "npt.NDArray[np.uint16]":
+    """Round to the nearest, ties to even, like kernel.c."""
+    import numpy as np
+
+    bits = numbers.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def _pack_int8(tensor: MappedTensor, numbers: "Numbers", blocks: _Blocks) -> dict[str, Any]:
+    """Quantize a matrix as kernel.c does: steps up to ±127, and of each group of columns the largest weight.
+
+    The largest weights keep the precision of the file, so that quantizing the result again changes nothing.
+    """
+    import numpy as np
+
+    rows, columns = tensor.shape
+    floats = np.zeros((rows, -(-columns // GROUP) * GROUP), np.float32)
+    floats[:, :columns] = _to_floats(tensor.dtype, numbers).reshape(rows, columns)
+    grouped = floats.reshape(rows, -1, GROUP)
+    at = np.abs(grouped).argmax(axis=2, keepdims=True)
+    largest = np.abs(np.take_along_axis(grouped, at, axis=2))  # [rows, groups, 1]
+    with np.errstate(divide="ignore"):
+        share = np.where(largest > 0, np.float32(127) / largest, np.float32(0))
+    steps = np.rint(grouped * share).astype(np.int8).reshape(rows, -1)[:, :columns]
+    stored = largest.ravel()
+    if tensor.dtype == "BF16":
+        stored = (stored.view(np.uint32) >> 16).astype(np.uint16)
+    elif tensor.dtype == "F16":
+        stored = stored.astype(np.float16)
+    return {
+        "dtype": DTYPES[tensor.dtype], "rows": rows, "columns": columns, "group": GROUP,
+        "range": blocks.add(np.ascontiguousarray(steps).tobytes(), _planes(stored)),
+    }  # fmt: skip
+
+
+# --- tokenizer --------------------------------------------------------------------------------------------------------
+
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""Pattern of the library's step `ByteLevel` (Radford et al. 2019)."""
+_ITEM = re.compile(
+    r"\\[pP]\{\^?[A-Z][a-z]?\}|\\[sSnrt]|\\[\\^$.*+?()\[\]{}|/]|\[\^?(?=[^\]\[])|\]|\((?:\?[:=!])?|\)"
+    r"|(?:[?*+]|\{\d+(?:,\d*)?\})(?:\?|(?![+?]))|[^\\\[\](){}?*+^$.]"
+)
+"""What a pattern may consist of to mean the same in JavaScript: no flags, possessive quantifiers or nested classes."""
+_MEANS = {r"\s": r"\p{White_Space}", r"\S": r"\P{White_Space}"}
+
+
+def tokenizer_spec(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return what `html/tokenizer.js` needs to know of a tokenizer.
+
+    Raises:
+        TokenizerError: If that does not know such a tokenizer.
+    """
+    file = json.loads(tokenizer.to_json())
+    model, kind, normalizer = file["model"], tokenizer.kind, (file["normalizer"] or {}).get("type")
+    _require(kind in ("char", "word", "whitespace", "wordpiece", "bpe"), f"of the kind {kind}")
+    _require(kind == "whitespace" or tokenizer.has_fixed_bytes, "whose tokens depend on their neighbours")
+    _require(normalizer in (None, "NFC", "NFD", "NFKC", "NFKD"), f"with the normalizer {normalizer}")
+    added = {token["id"]: token["special"] for token in file["added_tokens"]}
+    _require(all(added.values()), "with added tokens that are not special")
+    tokens: list[str | None] = [None] * tokenizer.vocab_size
+    for token, id in model["vocab"].items():
+        tokens[id] = None if id in added else token
+    spec = {
+        "kind": kind, "tokens": tokens, "normalizer": normalizer, "pattern": None, "prefix_space": False,
+        "byte_level": (file["decoder"] or {}).get("type") == "ByteLevel",
+    }  # fmt: skip
+    if kind in ("char", "whitespace"):
+        return spec
+    if model["type"] == "BPE":
+        _require(not (model["byte_fallback"] or model["unk_token"] or model["end_of_word_suffix"]), "not of bytes")
+        merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+        spec |= {"merges": merges, "ignore_merges": bool(model.get("ignore_merges"))}
+    if kind == "wordpiece":
+        _require(not model["continuing_subword_prefix"], "whose continuations are marked")
+    before = file["pre_tokenizer"] or {}
+    steps = before["pretokenizers"] if before.get("type") == "Sequence" else [before]
+    patterns = [_pattern_of(step) for step in steps]
+    found = [pattern for pattern in patterns if pattern]
+    _require(len(found) == 1, "that splits texts several times")
+    prefixed = [step for step in steps if step.get("add_prefix_space")]
+    _require(not prefixed or len(steps) == 1, "that splits texts before it adds a space")
+    return spec | {"pattern": _to_javascript(found[0]), "prefix_space": bool(prefixed)}
+
+
+def _pattern_of(step: Mapping[str, Any]) -> str:
+    """Return the pattern by which a step splits texts; empty if it does not."""
+    match step:
+        case {"type": "Split", "pattern": {"Regex": str(pattern)}, "behavior": "Isolated", "invert": False}:
+            return pattern
+        case {"type": "ByteLevel", "use_regex": True}:
+            return GPT2_PATTERN
+        case {"type": "ByteLevel"}:
+            return ""
+    raise _unknown(f"with the step {step.get('type')}")
+
+
+def _to_javascript(pattern: str) -> str:
+    """Translate a regular expression of the library for the flag `u` of JavaScript."""
+    items, end = list[str](), 0
+    while found := _ITEM.match(pattern, end):
+        items.append(_MEANS.get(found[0], found[0]))
+        end = found.end()
+    _require(end == len(pattern), f"with the pattern {shorten(pattern[end:], 20)}")
+    return "".join(items)
+
+
+def _require(is_known: bool, what: str) -> None:
+    if not is_known:
+        raise _unknown(what)
+
+
+def _unknown(what: str) -> TokenizerError:
+    problem = f"a page knows no tokenizer {what}"
+    return TokenizerError(problem, "train the model with one of tinychat's own kinds")
