@@ -1,1 +1,81 @@
+// The worker: it loads the model and generates, so that the page never waits. It runs the same script as the page.
 
+const CALL_SECONDS = 0.012; // duration of a call of the kernel: stop and new settings act within this time
+
+function startWorker() {
+  let kernel = null, header = null;
+  let settings = null; // {values, version, slow}: the newest; the version comes back with the tokens that obey it
+  let running = 0; // number of the answer in progress; 0: none
+  let wake = () => {}; // ends a pause at once
+
+  /** Let messages in, and wait for some milliseconds. */
+  function pause(milliseconds) {
+    return new Promise((resolve) => {
+      wake = resolve;
+      if (milliseconds > 0) return setTimeout(resolve, milliseconds);
+      const { port1, port2 } = new MessageChannel(); // a timer would wait for four milliseconds or more
+      port1.onmessage = () => resolve(port1.close());
+      port2.postMessage(null);
+    });
+  }
+
+  async function generate({ job, ids, seed, prompt, position, settings: first }) {
+    settings = first;
+    running = job;
+    const began = performance.now(), all = [...ids];
+    let made = position, reason = "interrupted";
+    while (running === job) {
+      const { values, version, slow } = settings, left = values.max_tokens - made;
+      if (left <= 0) {
+        reason = "length";
+        break;
+      }
+      const most = Math.min(slow ? 1 : left, header.context_length);
+      const tokens = kernel.extend(all, values, { seed, prompt, position: made }, header.ends, most, CALL_SECONDS);
+      made += tokens.length;
+      for (const { id } of tokens) all.push(id);
+      const isOver = header.ends.includes(tokens.at(-1)?.id);
+      if (isOver) tokens.pop();
+      if (tokens.length) postMessage({ type: "tokens", job, tokens, version });
+      if (isOver) {
+        reason = "end";
+        break;
+      }
+      await pause(tokens.length ? slow : 0);
+    }
+    if (running === job) running = 0;
+    postMessage({ type: "finished", job, reason, seconds: (performance.now() - began) / 1000 });
+  }
+
+  const handlers = {
+    async load({ model }) {
+      const payload = await readPayload(model);
+      header = payload.header;
+      postMessage({ type: "opened", header: { ...header, config: null, tensors: null, parts: null } });
+      kernel = await Kernel.load(payload);
+      postMessage({ type: "ready" });
+    },
+    generate,
+    stop() {
+      running = 0;
+      wake();
+    },
+    settings(message) {
+      settings = message.settings;
+      if (!settings.slow) wake();
+    },
+    odds({ number, ids, values }) {
+      postMessage({ type: "odds", number, ...kernel.probabilities(ids, values) });
+    },
+  };
+
+  onmessage = async ({ data }) => {
+    try {
+      await handlers[data.type](data);
+    } catch (error) {
+      running = 0;
+      const isKnown = error instanceof PageError;
+      postMessage({ type: "failed", message: isKnown ? error.message : `The page cannot go on: ${error.message}` });
+    }
+  };
+}
