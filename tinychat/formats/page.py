@@ -26,7 +26,7 @@ from tinychat.store.models import (
     ModelInfo,
     map_weights,
     read_card,
-    read_tokenizer,
+    read_tokenizers,
     read_training,
     refuse_infinite,
 )
@@ -109,7 +109,7 @@ def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
         "kernel": kernel, "config": struct.unpack("21i", pack_config(config, precision)),
         "tensors": tensors, "parts": parts, "precision": precision,
         "context_length": config.context_length, "vocab_size": config.vocab_size,
-        **_describe(info), **_describe_text(info, read_tokenizer(info.folder, info.files)),
+        **_describe(info), **_describe_text(info, read_tokenizers(info)[0]),
     }  # fmt: skip
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     whole = b"".join((len(text).to_bytes(4, "little"), text, *blocks.blocks))
@@ -118,13 +118,13 @@ def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
 
 def _describe(info: ModelInfo) -> dict[str, Any]:
     """Return what the page tells of a model, and its settings."""
-    training = read_training(info.folder, info.files)
+    training = {} if info.foreign else read_training(info.folder, info.files)
     known = ("step", "seconds", "loss", "perplexity", "bits_per_character", "accuracy")
     options = [SETTINGS[name] for name in SHARED_SETTINGS]
     return {
         "name": info.name, "mode": info.mode, "description": info.description, "parameters": info.parameters,
         "tokenizer_kind": info.tokenizer_kind, "version": tinychat.__version__,
-        "card": _without_section(read_card(info.folder, info.files)),
+        "card": "" if info.foreign else _without_section(read_card(info.folder, info.files)),
         "curve": training.get("curve") or {}, "text": (training.get("data") or {}).get("name", ""),
         "training": {name: training[name] for name in known if name in training},
         "settings": {option.name: info.settings.get(option.name, option.default) for option in options},
@@ -188,8 +188,6 @@ def _pack_tensors(
 
     A tensor that the model lacks has the index −1. A head that is tied is stored once, as the embedding.
     """
-    import numpy as np
-
     weights = map_weights(info)
     refuse_infinite(weights, info.weights_file)
     indices, parts = dict[str, int](), list[dict[str, Any]]()
@@ -199,7 +197,7 @@ def _pack_tensors(
         elif name not in indices:
             indices[name] = len(parts)
             tensor = weights[name]
-            numbers = np.frombuffer(tensor.memory, _NUMPY[tensor.dtype], tensor.numel, tensor.offset)
+            numbers = tensor.to_numpy().ravel()
             if is_matrix(name) and precision == "int8":
                 parts.append(_pack_int8(tensor, numbers, blocks))
             elif is_matrix(name) and precision == "bf16" and tensor.dtype != "BF16":
@@ -207,18 +205,6 @@ def _pack_tensors(
             else:
                 parts.append(_pack_numbers(tensor.dtype, numbers, blocks))
     return [indices[name] for name in tensor_names(config)], parts
-
-
-_NUMPY: Mapping[str, str] = {
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",
-    "U8": "u1",
-    "I16": "<i2",
-    "I32": "<i4",
-    "I64": "<i8",
-}
-"""By dtype, the type of numbers in numpy, which has no bf16."""
 
 
 def _pack_numbers(dtype: str, numbers: "Numbers", blocks: _Blocks) -> dict[str, Any]:
