@@ -19,7 +19,7 @@ from tinychat.config.settings import Settings
 from tinychat.formats.page import write_page
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
-from tinychat.generate.stream import PromptEncoder
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, open_info, read_tokenizer, save_model

@@ -25,8 +25,9 @@ from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import native_threads, open_engine
 from tinychat.generate.native.build import Unavailable
-from tinychat.generate.native.engine import PRECISIONS, NativeEngine, choose_precision
+from tinychat.generate.native.engine import NativeEngine, choose_precision
 from tinychat.model.config import ModelConfig
+from tinychat.model.kernel_layout import PRECISIONS
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session

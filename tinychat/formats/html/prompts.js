@@ -1,4 +1,4 @@
-// From prompts to the ids that an answer continues: PromptEncoder of tinychat/generate/stream.py, and ChatTemplate of
+// From prompts to the ids that an answer continues: PromptEncoder of tinychat/generate/prompts.py, and ChatTemplate of
 // tinychat/tokenizer/chat_template.py.
 
 class PromptEncoder {
