@@ -1,0 +1,387 @@
+// The page: it starts the worker, keeps the conversation, and connects what a person does to both.
+
+const MAX_TYPED = 2_000; // characters whose tokens are shown while they are typed
+const TOP_ALTERNATIVES = 10;
+
+function startPage() {
+  const at = (id) => document.getElementById(id);
+  const prompt = at("prompt"), send = at("send"), status = at("status");
+  const conversation = new Conversation(), views = new Map();
+  let header = null, tokenizer = null, encoder = null, panel = null, worker = null;
+  let speaking = null; // {job, turn, stream, version}: the answer in progress
+  let jobs = 0, questions = 0, isReady = false;
+  let edited = null; // the turn whose prompt is being changed
+  let waiting = null; // what was sent before the model was ready
+  const texts = new Map([[0, ""]]); // of the changes of settings, by version
+  const asked = new Map(); // open questions for alternatives
+
+  const say = (text) => (status.textContent = text);
+
+  function fail(message) {
+    const failure = at("failure");
+    failure.textContent = shown(message);
+    failure.hidden = false;
+    finish("interrupted", 0);
+    isReady = false;
+    showButtons();
+  }
+
+  // --- the worker ---
+
+  function startLoading() {
+    const lacking = [
+      [typeof WebAssembly === "object", "WebAssembly"], [typeof Worker === "function", "web workers"],
+      [typeof DecompressionStream === "function", "DecompressionStream"],
+    ].find(([isThere]) => !isThere); // prettier-ignore
+    if (lacking) return fail(`This browser is too old for the model in this page: it lacks ${lacking[1]}. One of 2023 or later has it.`);
+    const data = at("model"), source = new Blob([document.currentScript.textContent], { type: "text/javascript" });
+    const address = URL.createObjectURL(source);
+    try {
+      worker = new Worker(address);
+    } catch (error) {
+      return fail(`This browser does not let a page compute in the background. (${error.message})`);
+    }
+    worker.onmessage = ({ data: message }) => handlers[message.type](message);
+    worker.onerror = (event) => fail(`The model could not be started. (${event.message ?? "the worker was refused"})`);
+    worker.postMessage({ type: "load", model: data.textContent });
+    data.remove(); // its memory is needed for the model
+  }
+
+  const handlers = {
+    opened({ header: read }) {
+      header = read;
+      tokenizer = new Tokenizer(header.tokenizer);
+      encoder = new PromptEncoder(header, tokenizer);
+      panel = new SettingsPanel(at("settings"), header.settings, header.help, changeSettings);
+      describe();
+      prompt.disabled = false;
+      prompt.focus({ preventScroll: true });
+      showButtons();
+    },
+    ready() {
+      isReady = true;
+      document.body.dataset.ready = "";
+      at("facts").textContent = factsOf(header);
+      if (waiting) waiting();
+      waiting = null;
+      showButtons();
+    },
+    tokens({ job, tokens, version }) {
+      if (speaking?.job !== job) return;
+      const { turn, stream } = speaking;
+      if (version !== speaking.version) {
+        const text = [...texts].filter(([one]) => one > speaking.version && one <= version).map(([, one]) => one);
+        turn.changes.push({ index: turn.tokens.length, text: text.filter(Boolean).join(" · "), values: valuesOf.get(version) });
+        speaking.version = version;
+      }
+      for (const { id, logprob } of tokens) turn.tokens.push({ id, text: stream.push(id), logprob });
+      turn.generated += tokens.length;
+      refresh(turn);
+    },
+    finished({ job, reason, seconds }) {
+      if (speaking?.job === job) finish(reason, seconds);
+    },
+    odds({ number, logprobs, sampling }) {
+      const { turn, index } = asked.get(number);
+      asked.delete(number);
+      const chosen = turn.tokens[index].id;
+      const order = [...logprobs.keys()].sort((a, b) => logprobs[b] - logprobs[a]).slice(0, TOP_ALTERNATIVES);
+      if (!order.includes(chosen)) order.push(chosen);
+      const rows = order.map((id) => ({ id, text: nameOf(id), before: Math.exp(logprobs[id]), after: sampling[id], logprob: logprobs[id] }));
+      const entropy = logprobs.reduce((sum, logprob) => sum - (Math.exp(logprob) ? Math.exp(logprob) * logprob : 0), 0) / Math.LN2;
+      for (const { id, logprob } of rows) logprobOf.set(`${turn.number}/${index}/${id}`, logprob);
+      views.get(turn)?.showWhy(index, rows, entropy);
+    },
+    failed: ({ message }) => fail(message),
+  };
+
+  const valuesOf = new Map(); // settings by version
+  const logprobOf = new Map(); // of alternatives that were shown
+
+  const nameOf = (id) => (header.ends.includes(id) ? "(the end)" : tokenizer.tokenText(id));
+
+  // --- answers ---
+
+  /** Answer a prompt after `parent`. */
+  function answer(text, parent) {
+    const seed = panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1;
+    const turn = new Turn(text, parent, seed);
+    const before = header.mode === "chat" ? (parent?.path ?? []) : [];
+    turn.promptIds = encoder.encode(text, before, panel.values.max_tokens);
+    begin(turn, 0);
+    const unknown = text.length < LONGEST_WHOLE ? tokenizer.unknown(text) : [];
+    if (unknown.length) say(`Unknown to this model, left out: ${unknown.slice(0, 8).map(quoted).join(" ")}`);
+    at("hint").dataset.unknown = unknown.slice(0, 8).map(quoted).join(" ");
+    showHint();
+  }
+
+  /** Let the model go on with a turn, whose tokens so far count up to `position` in its length and random numbers. */
+  function begin(turn, position) {
+    stop();
+    turn.number ??= conversation.all.length;
+    if (!conversation.all.includes(turn)) conversation.add(turn);
+    else conversation.goTo(turn);
+    turn.reason = null;
+    turn.changes.push({ index: turn.tokens.length, text: "", values: panel.values });
+    const stream = tokenizer.stream();
+    for (const token of turn.tokens) stream.push(token.id);
+    speaking = { job: ++jobs, turn, stream, version: panel.version };
+    valuesOf.set(panel.version, panel.values);
+    const index = header.mode === "chat" ? turn.path.length - 1 : conversation.turns.length - 1;
+    const ids = turn.idsBefore(turn.tokens.length);
+    worker.postMessage({ type: "generate", job: jobs, ids, seed: turn.seed, prompt: index, position, settings: panel.snapshot });
+    draw();
+    showButtons();
+    scrollToEnd(true);
+  }
+
+  function stop() {
+    if (!speaking) return;
+    worker.postMessage({ type: "stop" });
+    finish("interrupted", (performance.now() - (speaking.began ?? performance.now())) / 1000);
+  }
+
+  function finish(reason, seconds) {
+    if (!speaking) return;
+    const { turn, stream } = speaking, rest = stream.flush();
+    if (rest && turn.tokens.length) turn.tokens.at(-1).text += rest;
+    turn.reason = reason;
+    turn.seconds += seconds;
+    speaking = null;
+    refresh(turn);
+    showButtons();
+    say(reason === "interrupted" ? "Stopped" : `Answer: ${turn.answer.slice(0, MAX_TYPED)}`);
+  }
+
+  const actions = {
+    say,
+    siblings: (turn) => conversation.childrenOf(turn.parent),
+    visit(turn) {
+      stop();
+      conversation.visit(turn);
+      draw();
+    },
+    retry(turn) {
+      answer(turn.prompt, turn.parent);
+    },
+    goOn(turn) {
+      begin(turn, 0);
+    },
+    edit(turn) {
+      edited = turn;
+      prompt.value = turn.prompt;
+      prompt.focus();
+      onTyped();
+      showHint();
+    },
+    why(turn, index) {
+      if (!isReady) return;
+      for (const view of views.values()) if (view.turn !== turn) view.hideWhy();
+      asked.set(++questions, { turn, index });
+      worker.postMessage({ type: "odds", number: questions, ids: turn.idsBefore(index), values: turn.settingsAt(index) });
+    },
+    /** Say an answer again up to a token, then another one, and go on from there: a turn beside it. */
+    branch(old, index, id) {
+      const turn = new Turn(old.prompt, old.parent, panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1);
+      turn.promptIds = old.promptIds;
+      turn.tokens = old.tokens.slice(0, index);
+      turn.changes = old.changes.filter((change) => change.index < index).map((change) => ({ ...change }));
+      const isEnd = header.ends.includes(id);
+      if (!isEnd) {
+        const stream = tokenizer.stream();
+        for (const token of turn.tokens) stream.push(token.id);
+        turn.changes.push({ index, text: "", values: old.settingsAt(index) });
+        turn.tokens.push({ id, text: stream.push(id), logprob: logprobOf.get(`${old.number}/${index}/${id}`) });
+        return begin(turn, index + 1);
+      }
+      stop();
+      turn.number = conversation.all.length;
+      turn.reason = "end";
+      conversation.add(turn);
+      draw();
+    },
+  };
+
+  function changeSettings(text) {
+    texts.set(panel.version, text);
+    valuesOf.set(panel.version, panel.values);
+    if (speaking) worker.postMessage({ type: "settings", settings: panel.snapshot });
+    if (text) say(text);
+    showHint();
+  }
+
+  // --- what is on the page ---
+
+  const factsOf = ({ parameters, mode, tokenizer_kind, precision }) =>
+    `${compact(parameters)} parameters · ${mode} · ${tokenizer_kind} · ${precision}`;
+
+  function compact(number) {
+    return new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(number);
+  }
+
+  function describe() {
+    at("name").textContent = shown(header.name.slice(0, 200));
+    at("facts").textContent = "waking up …";
+    at("description").textContent = shown(header.description.slice(0, 500));
+    const isChat = header.mode === "chat";
+    prompt.placeholder = isChat ? "Say something" : "Begin a text";
+    prompt.setAttribute("aria-label", isChat ? "Your message" : "The beginning of a text, which the model continues");
+    send.textContent = isChat ? "Send" : "Go on";
+    at("about-button").disabled = at("settings-button").disabled = false;
+    const isWide = matchMedia("(min-width: 64rem)").matches;
+    showSettings(isWide);
+    showHint();
+  }
+
+  function showSettings(isOpen) {
+    at("settings").hidden = !isOpen;
+    at("settings-button").setAttribute("aria-expanded", String(isOpen));
+  }
+
+  function showHint() {
+    const unknown = at("hint").dataset.unknown;
+    const keys = edited ? "Enter answers the changed prompt · Esc keeps the old one" : unknown ? `left out, as the model does not know it: ${unknown}` : "Enter sends · Shift-Enter begins a new line"; // prettier-ignore
+    at("keys").textContent = keys;
+    at("summary").textContent = panel?.summary ?? "";
+  }
+
+  function showButtons() {
+    const isSpeaking = Boolean(speaking);
+    send.textContent = isSpeaking ? "Stop" : header?.mode === "chat" ? "Send" : "Go on";
+    send.classList.toggle("stop", isSpeaking);
+    send.disabled = !header || (!isReady && Boolean(waiting));
+    at("welcome").hidden = conversation.turns.length > 0;
+  }
+
+  /** Draw the current branch. Views of turns are kept: only what is new is drawn. */
+  function draw() {
+    const isChat = header.mode === "chat", turns = conversation.turns;
+    for (const turn of turns) {
+      if (!views.has(turn)) views.set(turn, new TurnView(turn, isChat, actions));
+      views.get(turn).update();
+    }
+    const later = conversation.childrenOf(conversation.current);
+    const tools = make("div", { class: "tools" });
+    const button = (label, act, title) => tools.append(make("button", { type: "button", onclick: act, title }, label));
+    if (turns.length) button("Undo", () => actions.back(), "Take the last turn back; it is kept");
+    if (later.length) button("Redo", () => actions.visit(conversation.shown.get(conversation.current) ?? later.at(-1)), "Show the turn that was taken back");
+    if (conversation.all.length) button("New conversation", () => actions.restart(), "Begin anew; this one is kept");
+    if (turns.length) button("Download", () => download(), "Save the conversation as a text file");
+    at("turns").replaceChildren(...turns.map((turn) => views.get(turn).element), tools);
+    showButtons();
+  }
+
+  actions.back = () => {
+    stop();
+    const turn = conversation.current;
+    conversation.current = turn.parent;
+    if (!prompt.value) prompt.value = turn.prompt;
+    draw();
+    onTyped();
+    prompt.focus();
+  };
+
+  actions.restart = () => {
+    stop();
+    conversation.current = null;
+    draw();
+    prompt.focus();
+  };
+
+  function refresh(turn) {
+    const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
+    views.get(turn)?.update();
+    if (isAtEnd) scrollToEnd(false);
+  }
+
+  function scrollToEnd(isSmooth) {
+    scrollTo({ top: document.documentElement.scrollHeight, behavior: isSmooth ? "smooth" : "instant" });
+  }
+
+  function download() {
+    const text = new Blob([conversation.toMarkdown(header.name)], { type: "text/markdown" });
+    const name = header.name.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 60) || "model";
+    const link = make("a", { href: URL.createObjectURL(text), download: `${name}-conversation.md` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+
+  /** Show the tokens of what is being typed. */
+  function onTyped() {
+    prompt.style.height = "auto";
+    prompt.style.height = `${Math.min(prompt.scrollHeight, 200)}px`;
+    const text = prompt.value, typed = at("typed");
+    typed.hidden = !text;
+    if (!text) return;
+    const ids = tokenizer.encode(text.slice(-MAX_TYPED));
+    const stream = tokenizer.stream();
+    const chips = ids.slice(-80).map((id) => make("span", { class: "chip" }, quoted(stream.push(id)) || "·"));
+    const more = text.length > MAX_TYPED ? "more than " : "";
+    typed.replaceChildren(make("span", { class: "count" }, more + counted(ids.length, "token")), make("span", { class: "chips", "aria-hidden": "true" }, ...chips)); // prettier-ignore
+  }
+
+  function submit() {
+    if (speaking) return stop();
+    const text = prompt.value;
+    if (!text && header.mode === "chat") return;
+    const parent = edited ? edited.parent : conversation.current;
+    edited = null;
+    prompt.value = "";
+    onTyped();
+    const start = () => answer(text, parent);
+    if (isReady) start();
+    else {
+      waiting = start;
+      say("The model is being loaded");
+    }
+    showButtons();
+  }
+
+  function openAbout() {
+    const about = at("about"), { training } = header;
+    const facts = [
+      ["parameters", header.parameters.toLocaleString("en")], ["trained on", header.text], ["loss", training.loss?.toFixed(4)],
+      ["perplexity", training.perplexity?.toFixed(2)], ["steps", training.step?.toLocaleString("en")],
+    ].filter(([, value]) => value); // prettier-ignore
+    const card = header.card ? drawCard(header.card) : [make("table", {}, ...facts.map(([name, value]) =>
+      make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, shown(String(value))))))]; // prettier-ignore
+    const [title, ...rest] = header.card && card[0]?.tagName === "H3" ? card : [null, ...card];
+    title?.remove();
+    about.replaceChildren(
+      make("div", { class: "title" }, make("h2", { id: "about-title" }, `About ${shown(header.name.slice(0, 200))}`),
+        make("button", { type: "button", "aria-label": "Close", onclick: () => about.close() }, "×")),
+      make("div", { class: "card" }, drawCurve(header.curve) ?? "", ...rest, make("h3", {}, "Make one of your own"),
+        make("p", {}, "This page was written by tinychat, which trains such a model on any text, on a laptop, within minutes:"),
+        make("pre", {}, `pip install tinychat\ntinychat train my-text.txt\ntinychat export my-text --to html`)),
+    ); // prettier-ignore
+    about.showModal();
+  }
+
+  prompt.addEventListener("input", onTyped);
+  prompt.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (!speaking) submit();
+  });
+  at("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  at("settings-button").addEventListener("click", () => showSettings(at("settings").hidden));
+  at("about-button").addEventListener("click", openAbout);
+  at("about").addEventListener("click", (event) => event.target === at("about") && at("about").close());
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    if (speaking) stop();
+    else if (edited) {
+      edited = null;
+      prompt.value = "";
+      onTyped();
+      showHint();
+    }
+  });
+  startLoading();
+}
+
+if (typeof document !== "undefined") startPage();
+else if (typeof WorkerGlobalScope !== "undefined") startWorker();
