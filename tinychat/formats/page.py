@@ -41,7 +41,10 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.generic]
 
 FOLDER = Path(__file__).with_name("html")
-SCRIPTS = ("payload.js", "kernel.js", "tokenizer.js", "prompts.js", "worker.js")
+SCRIPTS = (
+    "payload.js", "kernel.js", "tokenizer.js", "prompts.js", "worker.js", "conversation.js", "about.js", "view.js",
+    "settings.js", "page.js",
+)  # fmt: skip
 """The parts of the page's only script, in their order; the worker runs the same text."""
 GROUP = 64
 """Columns of a row that share a scale in int8, as in kernel.c."""

@@ -1,7 +1,7 @@
 // The page: it starts the worker, keeps the conversation, and connects what a person does to both.
 
 const MAX_TYPED = 2_000; // characters whose tokens are shown while they are typed
-const TOP_ALTERNATIVES = 10;
+const MIN_ALTERNATIVES = 5, MAX_ALTERNATIVES = 10; // shown for a token; beyond the first ones, only likely ones
 
 function startPage() {
   const at = (id) => document.getElementById(id);
@@ -52,7 +52,7 @@ function startPage() {
       header = read;
       tokenizer = new Tokenizer(header.tokenizer);
       encoder = new PromptEncoder(header, tokenizer);
-      panel = new SettingsPanel(at("settings"), header.settings, header.help, changeSettings);
+      panel = new SettingsPanel(at("settings"), header.settings, header.help, changeSettings, () => showSettings(false));
       describe();
       prompt.disabled = false;
       prompt.focus({ preventScroll: true });
@@ -85,7 +85,8 @@ function startPage() {
       const { turn, index } = asked.get(number);
       asked.delete(number);
       const chosen = turn.tokens[index].id;
-      const order = [...logprobs.keys()].sort((a, b) => logprobs[b] - logprobs[a]).slice(0, TOP_ALTERNATIVES);
+      const likeliest = [...logprobs.keys()].sort((a, b) => logprobs[b] - logprobs[a]).slice(0, MAX_ALTERNATIVES);
+      const order = likeliest.filter((id, i) => i < MIN_ALTERNATIVES || Math.exp(logprobs[id]) >= 0.0005);
       if (!order.includes(chosen)) order.push(chosen);
       const rows = order.map((id) => ({ id, text: nameOf(id), before: Math.exp(logprobs[id]), after: sampling[id], logprob: logprobs[id] }));
       const entropy = logprobs.reduce((sum, logprob) => sum - (Math.exp(logprob) ? Math.exp(logprob) * logprob : 0), 0) / Math.LN2;
@@ -222,7 +223,11 @@ function startPage() {
   function describe() {
     at("name").textContent = shown(header.name.slice(0, 200));
     at("facts").textContent = "waking up …";
-    at("description").textContent = shown(header.description.slice(0, 500));
+    // What stands between backticks is something to try.
+    at("description").replaceChildren(...header.description.slice(0, 500).split("`").map((part, i) => {
+      const text = shown(part);
+      return i % 2 ? make("button", { type: "button", onclick: () => suggest(part) }, text) : text;
+    })); // prettier-ignore
     const isChat = header.mode === "chat";
     prompt.placeholder = isChat ? "Say something" : "Begin a text";
     prompt.setAttribute("aria-label", isChat ? "Your message" : "The beginning of a text, which the model continues");
@@ -231,6 +236,12 @@ function startPage() {
     const isWide = matchMedia("(min-width: 64rem)").matches;
     showSettings(isWide);
     showHint();
+  }
+
+  function suggest(text) {
+    prompt.value = text;
+    onTyped();
+    prompt.focus();
   }
 
   function showSettings(isOpen) {

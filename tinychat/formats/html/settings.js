@@ -12,7 +12,7 @@ const MAX_SEED = Number.MAX_SAFE_INTEGER, MAX_PAUSE = 1000; // milliseconds betw
 
 class SettingsPanel {
   /** `help` of each setting: what it does, and its trend; `onchange(text)` is called after each change. */
-  constructor(panel, initial, help, onchange) {
+  constructor(panel, initial, help, onchange, onclose) {
     Object.assign(this, { initial, onchange, values: { ...initial }, slow: 0, version: 0 });
     this.lastTemperature = initial.temperature || 0.8;
     this.inputs = {};
@@ -27,7 +27,8 @@ class SettingsPanel {
     const legend = make("p", { class: "shades", "aria-hidden": "true" },
       ...["1 bit", "3 bits", "6 bits", "more"].map((text, i) => make("span", { class: "token", "data-surprise": i }, i < 3 ? `≤ ${text}` : text))); // prettier-ignore
     panel.replaceChildren(
-      make("h2", {}, "Settings"), make("p", { class: "note" }, "They act on the next token, also while the model speaks."),
+      make("div", { class: "panel-head" }, make("h2", {}, "Settings"), make("button", { type: "button", onclick: onclose }, "Done")),
+      make("p", { class: "note" }, "They act on the next token, also while the model speaks."),
       ...rows.slice(0, 1), this.greedy.row, ...rows.slice(1),
       make("div", { class: "setting" }, make("label", { for: "seed" }, "Seed"), this.seed, make("p", { class: "help" }, "The same seed gives the same answer to the same prompt.")),
       make("div", { class: "setting" }, make("div", { class: "head" }, make("span", {}, "Slow motion"), this.pauseShown), this.pause),

@@ -32,7 +32,8 @@ function make(name, options = {}, ...children) {
   return element;
 }
 
-const percent = (fraction) => `${(100 * fraction).toFixed(fraction < 0.1 ? 1 : 0)} %`;
+const percent = (fraction) =>
+  fraction > 0 && fraction < 0.0005 ? "< 0.1 %" : `${(100 * fraction).toFixed(fraction > 0 && fraction < 0.0995 ? 1 : 0)} %`;
 const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 /** Return how surprising a token was, as one of four steps: up to 1, 3 and 6 bits, and more. */
@@ -92,7 +93,8 @@ class TurnView {
       `${at + 1} of ${siblings.length}`,
       make("button", { type: "button", "aria-label": "Next answer", disabled: at === siblings.length - 1, onclick: () => actions.visit(siblings[at + 1]) }, "›")); // prettier-ignore
     this.meta.replaceChildren(
-      ...[branches, button("Retry", "Answer again", actions.retry), button("Continue", "Go on with this answer", actions.goOn),
+      ...[branches, button("Retry", "Answer again", actions.retry),
+        turn.reason === "end" ? null : button("Continue", "Go on with this answer", actions.goOn),
         button("Edit", "Change the prompt and answer that", actions.edit), make("span", { class: "facts" }, words.join(" · "))]
         .filter(Boolean)); // prettier-ignore
   }
