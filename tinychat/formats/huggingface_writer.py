@@ -162,6 +162,7 @@ def describe_texts(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
     else:
         files[TOKENIZER] = source.to_json(first=begin, last=end)
         files[TARGET_TOKENIZER] = tokenizer.to_json(last=tokenizer.special("end"))
+        config["tokenizer_class"] = "TinychatTokenizer"
         config["auto_map"] = {"AutoTokenizer": [None, f"{TOKENIZATION}.TinychatTokenizer"]}
     return files
 

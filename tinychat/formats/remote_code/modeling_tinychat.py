@@ -12,7 +12,7 @@ transformers alone. Dropout, which training uses, is left out. Shapes:
 """
 
 import math
-from functools import cache as memoize
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -43,7 +43,7 @@ def make_norm(config: TinychatConfig, width: int, affine: bool) -> nn.Module:
 # --- positions ----------------------------------------------------------------------------------------------------
 
 
-@memoize
+@lru_cache(maxsize=8)
 def position_angles(length: int, width: int, base: float) -> Tensor:
     """Return position · base^(−2k/width) in radians: [length, ⌈width / 2⌉], computed in f64."""
     frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width))
@@ -401,6 +401,9 @@ class TinychatForCausalLM(TinychatModel):
 
 class TinychatForSeq2SeqLM(TinychatModel):
     """Translates: reads a source, writes a target."""
+
+    def get_encoder(self, modality: str | None = None) -> Encoder:
+        return self.encoder
 
     def forward(
         self,
