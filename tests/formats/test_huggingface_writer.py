@@ -40,6 +40,14 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "first transformer": {"norm_position": "post", "feed_forward": "relu", "position": "sinusoidal", "bias": True},
     "grouped and tied": {"n_head": 4, "n_kv_head": 2, "norm": "rmsnorm", "norm_affine": True, "tie_embeddings": True},
+    "heads of any width": {
+        "d_head": 10, "n_kv_head": 1, "norm": "rmsnorm", "norm_affine": True, "qk_norm_affine": True, "qkv_bias": True,
+        "attention_window": 5, "window_pattern": "GL",
+    },
+    "parallel": {
+        "parallel": True, "rotary_fraction": 0.25, "scale_scores": False, "bias": True, "qkv_bias": False,
+        "attention_window": 9,
+    },
     "translator": {"n_encoder_layer": 2, "previous_token_embeddings": 1},
     "translator with counts": {"n_encoder_layer": 1, "ngram_order": 3, "feed_forward": "gelu"},
 }  # fmt: skip

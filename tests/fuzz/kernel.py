@@ -28,6 +28,8 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"ngram_order": 4, "n_head": 4, "feed_forward": "relu2"},
     {"qk_norm": False, "final_norm": False, "d_ff": 100, "head_bias": True, "feed_forward": "swiglu"},
     {"position": "learned", "feed_forward": "gelu"},
+    {"d_head": 10, "qk_norm_affine": True, "attention_window": 5, "window_pattern": "GL", "rotary_fraction": 0.4},
+    {"parallel": True, "norm_affine": True, "scale_scores": False, "attention_window": 1},
 )
 
 

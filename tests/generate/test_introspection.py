@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from test_transformer import FOREIGN
 from torch import Tensor, nn
 
 from tinychat.generate.introspection import describe_heads, logit_lens, shrink, watch_attention
@@ -70,7 +71,7 @@ def watched(model: Transformer, **what: object) -> list[Tensor]:
 
 @torch.inference_mode()
 def test_the_weights_times_the_values_are_what_attention_gives() -> None:
-    for variant in GRID[::8]:
+    for variant in GRID[::8] + FOREIGN:
         model = make(**variant)
         for cross in (False, True) if model.encoder else (False,):
             outputs: list[tuple[Tensor, Tensor]] = []  # what the weights should give, and what came out

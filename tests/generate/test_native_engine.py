@@ -45,6 +45,15 @@ GRID = [
     )
 ]
 
+FOREIGN: list[dict[str, Any]] = [  # what models of other tools have
+    {"norm": "rmsnorm", "norm_affine": True, "qk_norm_affine": True, "d_head": 6, "qkv_bias": True, "n_kv_head": 1,
+     "feed_forward": "swiglu", "attention_window": 3, "window_pattern": "GL"},
+    {"norm": "layernorm", "norm_affine": True, "bias": True, "qkv_bias": False, "qk_norm_affine": True, "d_head": 8,
+     "rotary_fraction": 0.5, "parallel": True, "attention_window": 4, "scale_scores": False},
+    {"norm": "none", "parallel": True, "position": "learned", "feed_forward": "gelu", "attention_window": 1},
+    {"qk_norm": False, "n_head": 4, "d_head": 8, "rotary_fraction": 0.25, "parallel": True, "ngram_order": 3},
+]  # fmt: skip
+
 
 def make(**options: Any) -> Transformer:
     """A small model with weights that are nowhere zero, far from what rounding could hide."""
@@ -82,7 +91,7 @@ SOME_IDS = [3, 7, 1, 20, 7, 1, 0, 3, 7, 1, 5, 5, 5, 12, 3, 7, 1, 20, 9, 8]
 
 
 @pytest.mark.parametrize(
-    "grid", [GRID[::19], pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+    "grid", [GRID[::19] + FOREIGN, pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
 )
 def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[str, Any]], tmp_path: Path) -> None:
     for number, options in enumerate(grid):
@@ -115,7 +124,8 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(
-    "options", [{}, {"ngram_order": 4}, {"ngram_order": 1, "matches": False}, {"position": "learned", "bias": True}]
+    "options",
+    [{}, {"ngram_order": 4}, {"ngram_order": 1, "matches": False}, {"position": "learned", "bias": True}, FOREIGN[1]],
 )
 def test_the_same_tokens_come_far_beyond_the_context(
     settings: Settings, options: dict[str, Any], tmp_path: Path

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from test_introspection import GRID, make, some_ids
+from test_transformer import FOREIGN
 from test_transformer import GRID as ALL
 
 from tinychat.config.settings import Settings
@@ -97,7 +98,9 @@ def _part(weight: torch.Tensor, matrix: Matrix) -> torch.Tensor:
 
 @torch.inference_mode()
 @pytest.mark.parametrize(
-    "grid", [SOME + MORE, pytest.param(GRID + ALL, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+    "grid",
+    [SOME + MORE + FOREIGN, pytest.param(GRID + ALL, marks=(pytest.mark.slow, pytest.mark.long))],
+    ids=["some", "all"],
 )
 def test_the_operations_make_the_logits_of_the_model_and_can_be_checked(grid: list[dict[str, object]]) -> None:
     for options in grid:

@@ -30,6 +30,8 @@ VARIANTS = [
     {"norm": "rmsnorm", "norm_affine": True, "bias": True, "qk_norm": True},
     {"tie_embeddings": True, "head_bias": True},
     {"ngram_order": 5, "d_model": 24},
+    {"norm": "rmsnorm", "norm_affine": True, "qk_norm_affine": True, "d_head": 6, "qkv_bias": True, "n_kv_head": 1},
+    {"norm_affine": True, "bias": True, "qkv_bias": False, "qk_norm_affine": True, "d_head": 10, "parallel": True},
     {"n_layer": 0, "final_norm": False, "scale_embedding": True, "output_projection": False},
     {"n_encoder_layer": 2, "source_vocab_size": 7, "bias": True, "norm_affine": True, "position": "learned"},
     {"n_encoder_layer": 1, "norm_position": "post", "previous_token_embeddings": 2, "bigram_embedding": True},
@@ -60,6 +62,8 @@ CONFIGS = [
         ("d_ff", 0, "it must be at least 1"),
         ("previous_token_embeddings", -1, "it must not be negative"),
         ("n_head", 3, "it must divide d_model, 128"),
+        ("d_head", 7, "rotary positions need an even width of the heads, not 7"),
+        ("window_pattern", "GX", "it consists of G"),
         ("norm", "batchnorm", "it is one of layernorm, rmsnorm, none"),
     ],
 )

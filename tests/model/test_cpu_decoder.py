@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from tests.model.test_transformer import GRID, make, some_ids
+from tests.model.test_transformer import FOREIGN, GRID, make, some_ids
 from tinychat.model.cpu_decoder import CPUDecoder
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize(
-    "grid", [GRID[::19], pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+    "grid", [GRID[::19] + FOREIGN, pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
 )
 def test_the_grid_gives_the_logits_of_the_model(grid: list[dict[str, object]]) -> None:
     (ids,) = some_ids(rows=1)

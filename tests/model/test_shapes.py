@@ -29,6 +29,8 @@ ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {"norm": "none", "qk_norm": False, "feed_forward": "none", "output_projection": False, "head_bias": True},
     {"previous_token_embeddings": 2, "bigram_embedding": True, "final_norm": False, "n_layer": 0},
     {"n_encoder_layer": 2, "source_vocab_size": 7, "norm_affine": True, "bias": True, "position": "sinusoidal"},
+    {"norm": "rmsnorm", "norm_affine": True, "qk_norm_affine": True, "d_head": 6, "qkv_bias": True, "n_kv_head": 1},
+    {"norm_affine": True, "bias": True, "qkv_bias": False, "qk_norm_affine": True, "d_head": 4, "parallel": True},
 )
 
 

@@ -44,6 +44,15 @@ GRID = [
     )
 ]
 
+FOREIGN: list[dict[str, object]] = [  # what models of other tools have
+    {"norm": "rmsnorm", "norm_affine": True, "qk_norm_affine": True, "d_head": 6, "qkv_bias": True, "n_kv_head": 1,
+     "feed_forward": "swiglu", "attention_window": 3, "window_pattern": "GL"},
+    {"norm": "layernorm", "norm_affine": True, "bias": True, "qkv_bias": False, "qk_norm_affine": True, "d_head": 8,
+     "rotary_fraction": 0.5, "parallel": True, "attention_window": 4, "scale_scores": False},
+    {"norm": "none", "parallel": True, "position": "learned", "feed_forward": "gelu", "attention_window": 1},
+    {"qk_norm": False, "n_head": 4, "d_head": 8, "rotary_fraction": 0.25, "parallel": True, "ngram_order": 3},
+]  # fmt: skip
+
 
 def make(**options: object) -> Transformer:
     """A small model with weights that are nowhere zero."""
@@ -66,7 +75,7 @@ def some_ids(rows: int = 2, time: int = TIME) -> torch.Tensor:
 
 @torch.inference_mode()
 @pytest.mark.parametrize(
-    "grid", [GRID[::19], pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+    "grid", [GRID[::19] + FOREIGN, pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
 )
 def test_the_grid_is_causal_and_the_same_with_a_cache(grid: list[dict[str, object]]) -> None:
     ids = some_ids()
@@ -85,7 +94,7 @@ def test_the_grid_is_causal_and_the_same_with_a_cache(grid: list[dict[str, objec
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("options", GRID[:: len(GRID) // 24])
+@pytest.mark.parametrize("options", GRID[:: len(GRID) // 24] + FOREIGN)
 def test_rows_of_a_cache_may_stand_at_different_places(options: dict[str, object]) -> None:
     model, ids = make(**options), some_ids()
     full = model(ids)

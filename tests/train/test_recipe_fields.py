@@ -29,8 +29,9 @@ TEXT = "the quick brown fox jumps over the lazy dog, and the dog sleeps.\n" * 12
 SMALL: dict[str, Any] = {"n_layer": 1, "d_model": 16, "context_length": 16, "batch_size": 2, "steps": 2, "threads": 1,
                          "precision": "f32"}  # fmt: skip
 HIGHEST = {
-    "n_layer": 3, "n_encoder_layer": 2, "n_head": 64, "n_kv_head": 64, "d_model": 256, "d_ff": 2048, "vocab_size": 300,
-    "batch_size": 64, "stride": 5000, "grad_accum_steps": 50, "warmup_steps": 1000, "evaluate_every": 50,
+    "n_layer": 3, "n_encoder_layer": 2, "n_head": 64, "n_kv_head": 64, "d_model": 256, "d_head": 64, "d_ff": 2048,
+    "vocab_size": 300, "batch_size": 64, "stride": 5000, "grad_accum_steps": 50, "warmup_steps": 1000,
+    "evaluate_every": 50,
     "sample_every": 50, "sample_tokens": 300, "steps": 3, "epochs": 0.5, "weight_decay": 1e6, "learning_rate": 1e4,
     "embedding_learning_rate": 1e4, "grad_clip": 1e9, "threads": 3, "rotary_base": 1e12,
 }  # fmt: skip
@@ -39,7 +40,7 @@ TEXTS = {
     "mode": ["completion", "chat", "translation"],
     "tokenizer": ["char", "word", "whitespace", "wordpiece", "bpe", "no such"],
     "column": ["", "x"], "field": ["", "x"], "sample_prompt": [[], [""], ["the", "\x00", "a" * 100]],
-    "description": ["", "for tests"],
+    "description": ["", "for tests"], "window_pattern": ["", "L", "GL", "LLG", "x"],
 }  # fmt: skip
 OTHERS = {
     "sources", "texts",  # every run has one of them
@@ -52,7 +53,7 @@ PAIRS = {
     "position": ["rotary", "learned"],
     "ngram_order": [0, 1, 5], "bigram_embedding": [True], "d_model": [1, 15], "context_length": [1, 2],
     "tie_embeddings": [True], "head_bias": [True], "n_layer": [0], "norm_position": ["post"],
-    "previous_token_embeddings": [16],
+    "previous_token_embeddings": [16], "d_head": [6], "attention_window": [1], "parallel": [True],
 }  # fmt: skip
 
 

@@ -108,6 +108,8 @@ class RecipeValues(TypedDict, total=False):
     """Number of key and value heads; default: n_head [–]."""
     d_model: int | None
     """Width of the embeddings and of the residual stream [–]."""
+    d_head: int | None
+    """Width of an attention head; default: d_model / n_head [–]."""
     d_ff: int | None
     """Hidden width of the feed-forward [–]."""
     norm: Literal["layernorm", "rmsnorm", "none"] | None
@@ -126,14 +128,28 @@ class RecipeValues(TypedDict, total=False):
     """Positional encoding [–]."""
     rotary_base: float | None
     """Base of the rotary frequencies [–]."""
+    rotary_fraction: float | None
+    """Fraction of each head that rotary positions turn [–]."""
+    attention_window: int | None
+    """Number of newest tokens that local layers attend to; default: all [–]."""
+    window_pattern: str | None
+    """Which layers are local, in turn: GL is a global one, then a local one [–]."""
+    scale_scores: bool | None
+    """Divide attention scores by the square root of the head's width [–]."""
+    parallel: bool | None
+    """Attention and feed-forward read the same input [–]."""
     output_projection: bool | None
     """Linear layer after the attention heads [–]."""
     bias: bool | None
     """Linear layers and norms have biases [–]."""
+    qkv_bias: bool | None
+    """Queries, keys and values have biases; default: bias [–]."""
     head_bias: bool | None
     """The output head has a bias; default: bias [–]."""
     qk_norm: bool | None
     """Normalize queries and keys [–]."""
+    qk_norm_affine: bool | None
+    """Norms of queries and keys have learned weights, the same for all heads [–]."""
     scale_embedding: bool | None
     """Multiply embeddings by the square root of d_model [–]."""
     tie_embeddings: bool | None

@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 
 INDEX = f"{WEIGHTS}.index.json"
 """Says in which of several files each tensor is."""
+MAX_CONTEXT, MAX_LAYERS = 1 << 16, 1 << 12
+"""A context with rotary positions is cut to this length, which all engines take; maximum of what a config repeats."""
 MAX_INDEX = 64 << 20
 """Maximum size of the index in bytes."""
-GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
+ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
 
 
 @dataclass(frozen=True)
@@ -52,31 +54,34 @@ class Architecture:
     class_name: str
     required: Mapping[str, Any]
     """Fields of our architecture and the only values that the model type supports."""
-    to_config: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """From our architecture to fields of `transformers`' config; `from_config` goes back."""
+    to_config: Callable[[Mapping[str, Any]], dict[str, Any]] | None
+    """From our architecture to fields of `transformers`' config; `from_config` goes back. None: it is read only."""
     from_config: Callable[[Mapping[str, Any]], dict[str, Any]]
     names: Mapping[str, str]
     """Names of modules: ours → those of `transformers`; `{}` stands for the layer."""
     transposed: bool = False
     """Whether matrices in the layers are [in, out], as in GPT-2, instead of [out, in]."""
     fused: str = ""
-    """Name of the module that holds queries, keys and values, if they are one."""
+    """Name of the module that holds queries, keys and values, if they are one: all queries first."""
+    fused_by_head: bool = False
+    """Whether it holds query, key and value of the first head, then those of the second, and so on."""
     tied: bool = False
     """Default of `tie_word_embeddings`."""
 
 
 PROJECTIONS = ("query", "key", "value")
-IGNORED = re.compile(r"\.(attn\.(masked_)?bias|rotary_emb\.inv_freq)$")
+IGNORED = re.compile(r"\.((attn|attention)\.(masked_)?bias|rotary_emb\.inv_freq)$")
 """Names of constants in files of older versions."""
 REQUIRED = {
     "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
     "scale_embedding": False, "previous_token_embeddings": 0, "bigram_embedding": False, "ngram_order": 0,
-    "n_encoder_layer": 0,
+    "n_encoder_layer": 0, "scale_scores": True, "parallel": False, "rotary_fraction": 1.0, "attention_window": None,
+    "qkv_bias": None,
 }  # fmt: skip
 
 
 def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
-    activation = next(theirs for theirs, name in GPT2_ACTIVATIONS.items() if name == ours["feed_forward"])
+    activation = next(theirs for theirs, name in ACTIVATIONS.items() if name == ours["feed_forward"])
     return {
         "n_positions": ours["context_length"], "n_embd": ours["d_model"], "n_layer": ours["n_layer"],
         "n_head": ours["n_head"], "n_inner": ours["d_ff"],
@@ -86,13 +91,13 @@ def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gpt2_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    activation = str(theirs.get("activation_function", "gelu_new"))
-    if activation not in GPT2_ACTIVATIONS:
-        raise ModelError(f"the activation {activation!r} is not known here", "known: " + ", ".join(GPT2_ACTIVATIONS))
+    if theirs.get("scale_attn_by_inverse_layer_idx"):
+        raise ModelError("its scores are divided by the number of the layer, which is not known here")
     return {
         "context_length": theirs["n_positions"], "d_model": theirs["n_embd"], "n_layer": theirs["n_layer"],
-        "n_head": theirs["n_head"], "d_ff": theirs.get("n_inner"), "feed_forward": GPT2_ACTIVATIONS[activation],
-        "norm_eps": theirs.get("layer_norm_epsilon", 1e-5), "dropout": theirs.get("resid_pdrop", 0.0),
+        "n_head": theirs["n_head"], "d_ff": theirs.get("n_inner"), "norm_eps": theirs.get("layer_norm_epsilon", 1e-5),
+        "feed_forward": _activation(theirs, "activation_function", "gelu_new"),
+        "dropout": theirs.get("resid_pdrop", 0.0), "scale_scores": theirs.get("scale_attn_weights", True),
     }  # fmt: skip
 
 
@@ -101,6 +106,7 @@ def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
         "max_position_embeddings": ours["context_length"], "hidden_size": ours["d_model"],
         "num_hidden_layers": ours["n_layer"], "num_attention_heads": ours["n_head"],
         "num_key_value_heads": ours["n_kv_head"] or ours["n_head"],
+        "head_dim": ours["d_head"] or ours["d_model"] // ours["n_head"],
         "intermediate_size": ours["d_ff"] or 8 * ours["d_model"] // 3,
         "rms_norm_eps": ours["norm_eps"], "rope_theta": ours["rotary_base"], "hidden_act": "silu",
         "attention_bias": False, "mlp_bias": False,
@@ -108,23 +114,128 @@ def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    # Newer versions of transformers store the base in `rope_parameters`.
-    rope = theirs.get("rope_parameters")
-    base = theirs.get("rope_theta") or (rope.get("rope_theta") if isinstance(rope, dict) else None)
+    if theirs.get("hidden_act", "silu") not in ("silu", "swish"):
+        raise ModelError(f"the activation {_shorten(theirs['hidden_act'])} is not known here", "known: silu")
+    context_length = _whole(theirs, "max_position_embeddings")
+    return {
+        "context_length": min(context_length, MAX_CONTEXT), "d_model": theirs["hidden_size"],
+        "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
+        "n_kv_head": theirs.get("num_key_value_heads"), "d_head": theirs.get("head_dim"),
+        "d_ff": theirs["intermediate_size"], "norm_eps": theirs.get("rms_norm_eps", 1e-6),
+        "rotary_base": _rotary(theirs, "rope_theta", 10_000.0),
+        "rotary_fraction": _rotary(theirs, "partial_rotary_factor", 1.0),
+    }  # fmt: skip
+
+
+def _mistral_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    window, kinds = theirs.get("sliding_window"), theirs.get("layer_types")
+    if theirs.get("use_sliding_window") is False or (type(window) is int and window >= MAX_CONTEXT):
+        window = None
+    if isinstance(kinds, list) and kinds:
+        pattern = "".join("L" if kind == "sliding_attention" else "G" for kind in kinds)
+    elif "use_sliding_window" in theirs:  # Qwen's older files: the first layers are global
+        layers, first = _whole(theirs, "num_hidden_layers"), _whole(theirs, "max_window_layers")
+        pattern = "".join("L" if layer >= first else "G" for layer in range(min(layers, MAX_LAYERS)))
+    else:
+        pattern = "L"
+    window = window if "L" in pattern else None
+    return _llama_from(theirs) | {"attention_window": window, "window_pattern": pattern if window else "L"}
+
+
+def _gpt_neox_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    if not theirs.get("attention_bias", True):
+        raise ModelError("the model has no biases in attention, but elsewhere", "this combination is not known here")
     return {
         "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
         "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
-        "n_kv_head": theirs.get("num_key_value_heads"), "d_ff": theirs["intermediate_size"],
-        "norm_eps": theirs.get("rms_norm_eps", 1e-6),
-        "rotary_base": base or 10_000.0,
+        "d_ff": theirs["intermediate_size"], "feed_forward": _activation(theirs, "hidden_act", "gelu"),
+        "norm_eps": theirs.get("layer_norm_eps", 1e-5), "parallel": theirs.get("use_parallel_residual", True),
+        "rotary_base": _rotary(theirs, "rope_theta", theirs.get("rotary_emb_base", 10_000.0)),
+        "rotary_fraction": _rotary(theirs, "partial_rotary_factor", theirs.get("rotary_pct", 0.25)),
     }  # fmt: skip
+
+
+def _gpt_neo_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    kinds, types = theirs.get("attention_layers"), theirs.get("attention_types")
+    if not isinstance(kinds, list) and isinstance(types, list):
+        groups = [one for one in types if isinstance(one, list) and len(one) == 2 and isinstance(one[0], list)]
+        kinds = [kind for names, times in groups if type(times) is int for kind in names * min(times, MAX_LAYERS)]
+    pattern = "".join("L" if kind == "local" else "G" for kind in kinds or ["global"])
+    return {
+        "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
+        "n_layer": theirs["num_layers"], "n_head": theirs["num_heads"], "d_ff": theirs.get("intermediate_size"),
+        "feed_forward": _activation(theirs, "activation_function", "gelu_new"),
+        "norm_eps": theirs.get("layer_norm_epsilon", 1e-5), "dropout": theirs.get("resid_dropout", 0.0),
+        "attention_window": theirs.get("window_size", 256) if "L" in pattern else None,
+        "window_pattern": pattern if "L" in pattern else "L",
+    }  # fmt: skip
+
+
+def _activation(theirs: Mapping[str, Any], name: str, default: str) -> str:
+    """Return our name of an activation."""
+    activation = theirs.get(name, default)
+    if activation not in tuple(ACTIVATIONS):
+        raise ModelError(f"the activation {_shorten(activation)} is not known here", "known: " + ", ".join(ACTIVATIONS))
+    return ACTIVATIONS[activation]
+
+
+def _rotary(theirs: Mapping[str, Any], name: str, default: object) -> object:
+    """Return a parameter of rotary positions: newer versions of `transformers` keep them together."""
+    parameters = [one for key in ("rope_parameters", "rope_scaling") if isinstance(one := theirs.get(key), dict)]
+    for one in parameters:
+        kind = one.get("rope_type", one.get("type", "default"))
+        if kind != "default":
+            problem = f"its rotary positions are scaled ({_shorten(kind)}), which is not known here"
+            raise ModelError(problem, "models without rope_scaling can be read")
+    return next((one[name] for one in (*parameters, theirs) if one.get(name) is not None), default)
+
+
+def _whole(theirs: Mapping[str, Any], name: str) -> int:
+    value = theirs[name]
+    if type(value) is not int:
+        raise ModelError(f"{name} is {_shorten(value)}, not a whole number", DAMAGED)
+    return value
+
+
+def _shorten(value: object) -> str:
+    return repr(value)[:40]
+
+
+LLAMA_LAYER = {
+    "attention.norm": "input_layernorm",
+    "attention.sublayer.query": "self_attn.q_proj",
+    "attention.sublayer.key": "self_attn.k_proj",
+    "attention.sublayer.value": "self_attn.v_proj",
+    "attention.sublayer.output": "self_attn.o_proj",
+    "feed_forward.norm": "post_attention_layernorm",
+    "feed_forward.sublayer.gate": "mlp.gate_proj",
+    "feed_forward.sublayer.up": "mlp.up_proj",
+    "feed_forward.sublayer.output": "mlp.down_proj",
+}
+QWEN3_NORMS = {"attention.sublayer.query_norm": "self_attn.q_norm", "attention.sublayer.key_norm": "self_attn.k_norm"}
+LLAMA_REQUIRED = REQUIRED | {
+    "norm": "rmsnorm",
+    "position": "rotary",
+    "feed_forward": "swiglu",
+    "bias": False,
+    "head_bias": None,
+}
+
+
+def _llama_names(layer: Mapping[str, str] = LLAMA_LAYER) -> dict[str, str]:
+    names = {f"decoder.blocks.{{}}.{ours}": f"model.layers.{{}}.{theirs}" for ours, theirs in layer.items()}
+    return {"decoder.embedding": "model.embed_tokens", **names, "decoder.norm": "model.norm", "head": "lm_head"}
 
 
 ARCHITECTURES = (
     Architecture(
         "gpt2",
         "GPT2LMHeadModel",
-        REQUIRED | {"norm": "layernorm", "position": "learned", "bias": True, "head_bias": False, "n_kv_head": None},
+        REQUIRED
+        | {
+            "norm": "layernorm", "position": "learned", "bias": True, "head_bias": False, "n_kv_head": None,
+            "d_head": None,
+        },
         _gpt2_to,
         _gpt2_from,
         {
@@ -142,29 +253,61 @@ ARCHITECTURES = (
         fused="transformer.h.{}.attn.c_attn",
         tied=True,
     ),
+    Architecture("llama", "LlamaForCausalLM", LLAMA_REQUIRED, _llama_to, _llama_from, _llama_names()),
+    Architecture("mistral", "MistralForCausalLM", LLAMA_REQUIRED, None, _mistral_from, _llama_names()),
     Architecture(
-        "llama",
-        "LlamaForCausalLM",
-        REQUIRED
-        | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
-        _llama_to,
-        _llama_from,
+        "qwen2", "Qwen2ForCausalLM", LLAMA_REQUIRED | {"qkv_bias": True}, None, _mistral_from, _llama_names()
+    ),
+    Architecture(
+        "qwen3", "Qwen3ForCausalLM", LLAMA_REQUIRED | {"qk_norm": True, "qk_norm_affine": True}, None, _mistral_from,
+        _llama_names(LLAMA_LAYER | QWEN3_NORMS),
+    ),
+    Architecture(
+        "gpt_neox",
+        "GPTNeoXForCausalLM",
+        REQUIRED | {"norm": "layernorm", "position": "rotary", "bias": True, "head_bias": False},
+        None,
+        _gpt_neox_from,
         {
-            "decoder.embedding": "model.embed_tokens",
-            "decoder.blocks.{}.attention.norm": "model.layers.{}.input_layernorm",
-            "decoder.blocks.{}.attention.sublayer.query": "model.layers.{}.self_attn.q_proj",
-            "decoder.blocks.{}.attention.sublayer.key": "model.layers.{}.self_attn.k_proj",
-            "decoder.blocks.{}.attention.sublayer.value": "model.layers.{}.self_attn.v_proj",
-            "decoder.blocks.{}.attention.sublayer.output": "model.layers.{}.self_attn.o_proj",
-            "decoder.blocks.{}.feed_forward.norm": "model.layers.{}.post_attention_layernorm",
-            "decoder.blocks.{}.feed_forward.sublayer.gate": "model.layers.{}.mlp.gate_proj",
-            "decoder.blocks.{}.feed_forward.sublayer.up": "model.layers.{}.mlp.up_proj",
-            "decoder.blocks.{}.feed_forward.sublayer.output": "model.layers.{}.mlp.down_proj",
-            "decoder.norm": "model.norm",
+            "decoder.embedding": "gpt_neox.embed_in",
+            "decoder.blocks.{}.attention.norm": "gpt_neox.layers.{}.input_layernorm",
+            "decoder.blocks.{}.attention.sublayer.output": "gpt_neox.layers.{}.attention.dense",
+            "decoder.blocks.{}.feed_forward.norm": "gpt_neox.layers.{}.post_attention_layernorm",
+            "decoder.blocks.{}.feed_forward.sublayer.up": "gpt_neox.layers.{}.mlp.dense_h_to_4h",
+            "decoder.blocks.{}.feed_forward.sublayer.output": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+            "decoder.norm": "gpt_neox.final_layer_norm",
+            "head": "embed_out",
+        },
+        fused="gpt_neox.layers.{}.attention.query_key_value",
+        fused_by_head=True,
+    ),
+    Architecture(
+        "gpt_neo",
+        "GPTNeoForCausalLM",
+        REQUIRED
+        | {
+            "norm": "layernorm", "position": "learned", "bias": True, "qkv_bias": False, "head_bias": False,
+            "scale_scores": False,
+        },
+        None,
+        _gpt_neo_from,
+        {
+            "decoder.embedding": "transformer.wte",
+            "decoder.position.table": "transformer.wpe",
+            "decoder.blocks.{}.attention.norm": "transformer.h.{}.ln_1",
+            "decoder.blocks.{}.attention.sublayer.query": "transformer.h.{}.attn.attention.q_proj",
+            "decoder.blocks.{}.attention.sublayer.key": "transformer.h.{}.attn.attention.k_proj",
+            "decoder.blocks.{}.attention.sublayer.value": "transformer.h.{}.attn.attention.v_proj",
+            "decoder.blocks.{}.attention.sublayer.output": "transformer.h.{}.attn.attention.out_proj",
+            "decoder.blocks.{}.feed_forward.norm": "transformer.h.{}.ln_2",
+            "decoder.blocks.{}.feed_forward.sublayer.up": "transformer.h.{}.mlp.c_fc",
+            "decoder.blocks.{}.feed_forward.sublayer.output": "transformer.h.{}.mlp.c_proj",
+            "decoder.norm": "transformer.ln_f",
             "head": "lm_head",
         },
+        tied=True,
     ),
-)
+)  # fmt: skip
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -179,7 +322,7 @@ def write(info: ModelInfo, folder: Path) -> None:
 def _convert(info: ModelInfo, weights: "Weights") -> "tuple[dict[str, Any], Weights]":
     """Return fields of the `config.json` of a model, and its weights, as `transformers` has them."""
     architecture = _find_architecture(info.architecture)
-    if architecture is None:
+    if architecture is None or architecture.to_config is None:
         return convert_to_own_code(info.architecture, weights)
     fields = {"model_type": architecture.model_type, "architectures": [architecture.class_name]}
     converted = _convert_weights(architecture, weights, info.architecture["n_layer"])
@@ -191,10 +334,14 @@ def _convert(info: ModelInfo, weights: "Weights") -> "tuple[dict[str, Any], Weig
 def _find_architecture(ours: Mapping[str, Any]) -> Architecture | None:
     """Return the model type of an architecture of ours; None if `transformers` has none like it."""
     for architecture in ARCHITECTURES:
+        if architecture.to_config is None:
+            continue
         wrong = {name for name, value in architecture.required.items() if ours[name] != value}
         if ours["head_bias"] in (None, ours["bias"]) and not ours["bias"]:
             wrong.discard("head_bias")
-        if architecture.model_type == "gpt2" and ours["feed_forward"] not in GPT2_ACTIVATIONS.values():
+        if ours["qkv_bias"] == ours["bias"]:
+            wrong.discard("qkv_bias")
+        if architecture.model_type == "gpt2" and ours["feed_forward"] not in ACTIVATIONS.values():
             wrong.add("feed_forward")
         if not wrong:
             return architecture
@@ -246,7 +393,7 @@ def read(path: Path) -> ModelInfo:
     architecture = next((one for one in ARCHITECTURES if one.model_type == model_type), None)
     if architecture is None:
         known = ", ".join(one.model_type for one in ARCHITECTURES)
-        raise ModelError(f"model type {str(model_type)[:40]!r} is not known here", f"known: {known}")
+        raise ModelError(f"model type {_shorten(model_type)} is not known here", f"known: {known}")
     tied = theirs.get("tie_word_embeddings", architecture.tied)
     try:
         values = {**architecture.required, **architecture.from_config(theirs)}
@@ -312,16 +459,20 @@ def _find_theirs(
     architecture: Architecture, config: ModelConfig, ours: str
 ) -> "tuple[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None]":
     """Return the name of the tensor that holds a weight of ours, and what must be done with it."""
+    import numpy as np
+
     module, _, kind = ours.rpartition(".")
     layer = next(iter(re.findall(r"\.blocks\.(\d+)\.", module)), "")
     pattern = module.replace(f".blocks.{layer}.", ".blocks.{}.") if layer else module
     is_transposed = architecture.transposed and bool(layer) and kind == "weight" and not module.endswith(".norm")
     if pattern in architecture.names:
         return f"{architecture.names[pattern].format(layer)}.{kind}", (lambda array: array.T) if is_transposed else None
-    index, width = PROJECTIONS.index(module.rpartition(".")[2]), config.d_model
+    index, heads = PROJECTIONS.index(module.rpartition(".")[2]), config.n_head
 
     def cut(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-        array = array.T if is_transposed else array  # [3 D, D] or [3 D]
-        return array[index * width : (index + 1) * width]
+        array = array.T if is_transposed else array  # [3 · H · K, D] or [3 · H · K]
+        if architecture.fused_by_head:
+            return array.reshape(heads, 3, -1, *array.shape[1:])[:, index].reshape(-1, *array.shape[1:])
+        return np.split(array, 3)[index]
 
     return f"{architecture.fused.format(layer)}.{kind}", cut

@@ -106,10 +106,11 @@ def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
     if precision is None:
         precision = "int8" if info.parameters > MIN_INT8_PARAMETERS else "f32"
     blocks = _Blocks()
+    packed = pack_config(config, precision)
     kernel = blocks.add((FOLDER / "kernel.wasm").read_bytes())
     tensors, parts = _pack_tensors(info, config, precision, blocks)
     header = {
-        "kernel": kernel, "config": struct.unpack("21i", pack_config(config, precision)),
+        "kernel": kernel, "config": struct.unpack(f"{len(packed) // 4}i", packed),
         "tensors": tensors, "parts": parts, "precision": precision,
         "context_length": config.context_length, "vocab_size": config.vocab_size,
         **_describe(info), **_describe_text(info, read_tokenizers(info)[0]),

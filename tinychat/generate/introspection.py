@@ -35,7 +35,7 @@ def watch_attention(
         x, mask = inputs
         query, key, _ = attention.project(x, options.get("rotary"), options.get("encoded"))
         key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # [B, H, S, K]
-        scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # [B, H, T, S], as in `attend`
+        scores = query @ key.transpose(-2, -1) * attention.scale  # [B, H, T, S], as in `attend`
         record((scores if mask is None else scores + mask).softmax(dim=-1).float())
 
     blocks = [block for block in model.decoder.blocks if isinstance(block, Block)]

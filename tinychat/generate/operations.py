@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.generate.computation import Cell, Derivation, Labels, Matrix, Operation, figure
-from tinychat.model.transformer import RotaryTables
+from tinychat.model.transformer import RotaryTables, rotate
 
 LARGEST_EXPONENT = 50.0
 """Exponent from which a softmax is written with the largest subtracted."""
@@ -132,19 +132,23 @@ class Tracer:
         output = Matrix(out, x.values.softmax(dim=-1), x.rows, x.columns)
         return self.record(name, formula, about, [x], ["→"], output, derive)
 
-    def mask(self, scores: Matrix, name: str, out: str) -> Matrix:
-        """Set the scores [T, T] of later tokens to −∞."""
-        later = torch.ones_like(scores.values, dtype=torch.bool).triu(1)
+    def mask(self, scores: Matrix, name: str, out: str, window: int | None) -> Matrix:
+        """Set the scores [T, T] of later tokens to −∞, and those of tokens that are not among the newest `window`."""
+        newest = len(scores.values) if window is None else window
+        every = torch.ones_like(scores.values, dtype=torch.bool)
+        hidden = every.triu(1) | every.tril(-newest)
 
         def derive(row: int, column: int) -> Derivation:
             value = scores[row, column]
-            if column <= row:
+            if row - newest < column <= row:
                 return Derivation(value, f"{figure(value)} + 0", reads=((row, column),))
             return Derivation(-math.inf, f"{figure(value)} + -∞", reads=((row, column),))
 
-        about = "A token may look at itself and at those before it, not at later ones: their scores become -∞."
-        output = Matrix(out, scores.values.masked_fill(later, -math.inf), scores.rows, scores.columns)
+        before = "those before it" if window is None else f"the {window - 1} before it"
+        about = f"A token may look at itself and at {before}, not at later ones: their scores become -∞."
+        output = Matrix(out, scores.values.masked_fill(hidden, -math.inf), scores.rows, scores.columns)
         formula = f"{out} = {scores.name}, but -∞ where the key is later than the query"
+        formula += "" if window is None else f", or {window} or more before it"
         return self.record(name, formula, about, [scores], ["→"], output, derive)
 
     def normalize(self, x: Matrix, norm: nn.Module, weight: str, out: str, about: str) -> Matrix:
@@ -192,9 +196,12 @@ class Tracer:
         cosine, sine = (
             Matrix(name, one.to(x.values.dtype), x.rows) for name, one in zip(("cos", "sin"), tables, strict=True)
         )
-        half = x.shape[1] // 2
+        width = cosine.shape[1]
+        half = width // 2
 
         def derive(row: int, column: int) -> Derivation:
+            if column >= width:
+                return Derivation(x[row, column], figure(x[row, column]), reads=((row, column), None, None))
             own, other = x[row, column], x[row, (column + half) % (2 * half)]
             pairs = ((own, cosine[row, column]), (other, sine[row, column]))
             terms = tuple((f"{figure(a)} × {figure(b)}", a * b) for a, b in pairs)
@@ -204,7 +211,8 @@ class Tracer:
             f"Rotary positions: columns k and k + {half} are a point, turned by an angle that grows with the position, "
             f"so that scores depend on distances."
         )
-        turned = x.values * cosine.values + x.values.roll(half, dims=-1) * sine.values
+        about += f" The columns from {width + 1} on stay as they are." * (width < x.shape[1])
+        turned = rotate(x.values, tables)
         formula = f"{out} = {x.name} × cos + {x.name} with its halves swapped × sin"
         output = Matrix(out, turned, x.rows)
         return self.record("rotation", formula, about, [x, cosine, sine], [",", ",", "→"], output, derive)

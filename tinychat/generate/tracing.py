@@ -225,25 +225,27 @@ class _Stack:
         def attend(kind: str, encoded: Matrix | None) -> Callable[[Matrix, nn.Module, str], Matrix]:
             def run(x: Matrix, attention: nn.Module, weight: str) -> Matrix:
                 assert isinstance(attention, Attention)
-                return self._attend(x, attention, weight, None if encoded else tables, encoded, [*parts, kind])
+                turns, window = (None, None) if encoded else (tables, self._config.window(layer))
+                return self._attend(x, attention, weight, turns, window, encoded, [*parts, kind])
 
             return run
 
-        x = self._add(x, block.attention, f"{name}.attention", [*parts, "attention"], attend("attention", None))
+        out = self._add(x, block.attention, f"{name}.attention", [*parts, "attention"], attend("attention", None))
         if block.cross_attention is not None and self._encoded is not None:
             kind = "cross-attention"
             run = attend(kind, self._encoded)
-            x = self._add(x, block.cross_attention, f"{name}.cross_attention", [*parts, kind], run)
-        if block.feed_forward is not None:
-            kind = "feed-forward"
-            x = self._add(x, block.feed_forward, f"{name}.feed_forward", [*parts, kind], self._feed_forward)
-        return x
+            out = self._add(out, block.cross_attention, f"{name}.cross_attention", [*parts, kind], run)
+        if block.feed_forward is None:
+            return out
+        given, kind = x if block.parallel else out, "feed-forward"
+        parts = [*parts, kind]
+        return self._add(given, block.feed_forward, f"{name}.feed_forward", parts, self._feed_forward, onto=out)
 
     def _add(
         self, x: Matrix, residual: Residual, weight: str, parts: list[str],
-        run: Callable[[Matrix, nn.Module, str], Matrix],
+        run: Callable[[Matrix, nn.Module, str], Matrix], onto: Matrix | None = None,
     ) -> Matrix:  # fmt: skip
-        """Trace a sublayer with its norm and its residual connection."""
+        """Trace a sublayer with its norm and its residual connection, to its input or `onto` another matrix."""
         tracer = self._tracer
         tracer.part = SEPARATOR.join(parts)
         about = LAYER_ABOUT if _centres(residual.norm) else RMS_ABOUT
@@ -252,7 +254,7 @@ class _Stack:
         out = run(given, residual.sublayer, f"{weight}.sublayer")
         tracer.part = SEPARATOR.join(parts)
         about = "The residual connection: what this part has found is added to what went into it."
-        x = tracer.add([x, out], "residual", tracer.new_state(), about)
+        x = tracer.add([x if onto is None else onto, out], "residual", tracer.new_state(), about)
         return (
             x
             if residual.pre
@@ -262,11 +264,12 @@ class _Stack:
         )
 
     def _attend(
-        self, x: Matrix, attention: Attention, weight: str, tables: RotaryTables | None, encoded: Matrix | None,
-        parts: list[str],
+        self, x: Matrix, attention: Attention, weight: str, tables: RotaryTables | None, window: int | None,
+        encoded: Matrix | None, parts: list[str],
     ) -> Matrix:  # fmt: skip
         """Trace attention, one head after the other, [T, D]."""
-        tracer, width = self._tracer, self._config.d_head
+        tracer, width = self._tracer, self._config.head_width
+        divisor, written = (width**0.5, f"√{width}") if self._config.scale_scores else (1.0, "")
         heads, keys, values = [], dict[int, Matrix](), dict[int, Matrix]()
         source, whose = (x, "token") if encoded is None else (encoded, "token of the encoder")
         for head in range(attention.n_head):
@@ -277,7 +280,7 @@ class _Stack:
             query = tracer.linear(
                 x, attention.query, "Q", "queries", "W_Q", "b_Q", about, weight=f"{weight}.query", part=part
             )
-            query = self._place(query, attention, tables, "queries")
+            query = self._place(query, attention.query_norm, f"{weight}.query_norm", tables, "queries")
             if group not in keys:
                 of = f" Heads {head + 1} to {head + attention.n_head // attention.kv_heads} share these."
                 of *= attention.n_head != attention.kv_heads
@@ -285,7 +288,7 @@ class _Stack:
                 key = tracer.linear(
                     source, attention.key, "K", "keys", "W_K", "b_K", about, weight=f"{weight}.key", part=shared
                 )
-                keys[group] = self._place(key, attention, tables, "keys")
+                keys[group] = self._place(key, attention.key_norm, f"{weight}.key_norm", tables, "keys")
                 about = f"A value for each {whose}: what it passes on to those that look at it.{of}"
                 values[group] = tracer.linear(
                     source, attention.value, "V", "values", "W_V", "b_V", about, weight=f"{weight}.value", part=shared
@@ -294,10 +297,10 @@ class _Stack:
             turned = Matrix(f"{key.name}ᵀ", key.values.t(), (), key.rows)
             about = "How much each token (row) looks at each other one (column): the dot product of query and key."
             scores = tracer.multiply(
-                query, turned, None, "scores", "S", about, divisor=width**0.5, written=f"√{width}"
+                query, turned, None, "scores", "S", about, divisor=divisor, written=written
             )  # fmt: skip
             if encoded is None and self._name == "decoder":
-                scores = tracer.mask(scores, "mask", "M")
+                scores = tracer.mask(scores, "mask", "M", window)
             about = "Each row becomes positive numbers that sum to 1: the attention weights."
             weights = tracer.softmax(scores, "softmax", "A", about)
             about = "Each token gets a mixture of the values, in the proportions of its attention weights."
@@ -312,11 +315,11 @@ class _Stack:
             together, attention.output, "O", "output projection", "W_O", "b_O", about, weight=f"{weight}.output"
         )
 
-    def _place(self, x: Matrix, attention: Attention, tables: RotaryTables | None, name: str) -> Matrix:
+    def _place(self, x: Matrix, norm: nn.Module | None, weight: str, tables: RotaryTables | None, name: str) -> Matrix:
         """Normalize and rotate queries or keys [T, K], where the architecture does."""
-        if attention.qk_norm is not None:
+        if norm is not None:
             about = f"The {name} are normalized, so that no score depends on their length."
-            x = self._tracer.normalize(x, attention.qk_norm, "", f"{x.name}'", about)
+            x = self._tracer.normalize(x, norm, weight, f"{x.name}'", about)
         return self._tracer.rotate(x, tables, f"{x.name}'")
 
     def _feed_forward(self, x: Matrix, layer: nn.Module, weight: str) -> Matrix:

@@ -54,6 +54,7 @@ class ModelConfig:
     n_kv_head: int | None = option(None, "number of key and value heads; default: n_head", low=1, high=1 << 14)
     """Each is shared by n_head / n_kv_head query heads (grouped-query attention, Ainslie et al. 2023)."""
     d_model: int = option(128, "width of the embeddings and of the residual stream", low=1, high=1 << 16)
+    d_head: int | None = option(None, "width of an attention head; default: d_model / n_head", low=1, high=1 << 16)
     d_ff: int | None = option(None, "hidden width of the feed-forward", low=1, high=1 << 20)
     """None: 4 · d_model, or 8/3 · d_model for `swiglu`."""
     norm: str = option("layernorm", "kind of normalization", choices=NORMS)
@@ -65,11 +66,23 @@ class ModelConfig:
     feed_forward: str = option("relu2", "activation of the feed-forward; relu2 is squared ReLU", choices=FEED_FORWARDS)
     position: str = option("rotary", "positional encoding", choices=POSITIONS)
     rotary_base: float = option(10_000.0, "base of the rotary frequencies", low=1, high=1e12)
+    rotary_fraction: float = option(1.0, "fraction of each head that rotary positions turn", low=0, high=1)
+    """GPT-NeoX turns a quarter (Black et al. 2022, §2.1)."""
+    attention_window: int | None = option(
+        None, "number of newest tokens that local layers attend to; default: all", low=1, high=1 << 17
+    )
+    """The token itself counts (Beltagy et al. 2020, §3.1)."""
+    window_pattern: str = option("L", "which layers are local, in turn: GL is a global one, then a local one")
+    scale_scores: bool = option(True, "divide attention scores by the square root of the head's width")
+    parallel: bool = option(False, "attention and feed-forward read the same input")
+    """As in GPT-J (Wang, Komatsuzaki 2021), each with a norm of its own."""
     output_projection: bool = option(True, "linear layer after the attention heads")
     bias: bool = option(False, "linear layers and norms have biases")
+    qkv_bias: bool | None = option(None, "queries, keys and values have biases; default: bias")
     head_bias: bool | None = option(None, "the output head has a bias; default: bias")
     qk_norm: bool = option(True, "normalize queries and keys")
     """In each head (Henry et al. 2020)."""
+    qk_norm_affine: bool = option(False, "norms of queries and keys have learned weights, the same for all heads")
     scale_embedding: bool = option(False, "multiply embeddings by the square root of d_model")
     """Scaling as in Vaswani et al. 2017, §3.4."""
     tie_embeddings: bool = option(False, "one matrix for embeddings and output head")
@@ -102,15 +115,25 @@ class ModelConfig:
             value = getattr(self, name)
             self._check(name, one.fits_type(value), f"it is of type {one.type_name}")
             self._check(name, not (fault := one.fault(value)), fault)
-        self._check("n_head", self.d_model % self.n_head == 0, f"it must divide d_model, {self.d_model}")
+        divides = self.d_head is not None or self.d_model % self.n_head == 0
+        self._check("n_head", divides, f"it must divide d_model, {self.d_model}")
+        fits = self.output_projection or self.attention_width == self.d_model
+        self._check("d_head", fits, f"without output_projection, n_head times it is d_model, {self.d_model}")
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
-        even = self.position != "rotary" or self.d_head % 2 == 0
-        self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")
-        widths = {"rotary": self.d_head, "sinusoidal": self.d_model}
+        is_even = self.position != "rotary" or (self.rotary_width > 0 and self.rotary_width % 2 == 0)
+        name = "d_model" if self.d_head is None else "d_head"
+        self._check(name, is_even, f"rotary positions need an even width of the heads, not {self.rotary_width}")
+        widths = {"rotary": self.rotary_width, "sinusoidal": self.d_model}
         size = self.context_length * widths.get(self.position, 0)
         fault = f"a table of {self.position} positions would have {size:,} numbers, over {LARGEST_POSITION_TABLE:,}"
         self._check("context_length", size <= LARGEST_POSITION_TABLE, fault)
         self._check("qk_norm", self.norm != "none" or not self.qk_norm, "it needs a norm: layernorm or rmsnorm")
+        is_pattern = 0 < len(self.window_pattern) <= 1 << 12 and set(self.window_pattern) <= {"G", "L"}
+        self._check("window_pattern", is_pattern, "it consists of G (global) and L (local)")
+        alone = self.attention_window is None or not self.encoder_decoder
+        self._check("attention_window", alone, "only a decoder without an encoder has local layers")
+        pre = self.norm_position == "pre" or not self.parallel
+        self._check("parallel", pre, "it needs norm_position pre")
         for name, most in (("bigram_embedding", LARGEST_PAIR_VOCABULARY), ("ngram_order", LARGEST_NGRAM_VOCABULARY)):
             fits = not getattr(self, name) or self.vocab_size <= most
             self._check(name, fits, f"it needs a vocabulary of at most {most}, not {self.vocab_size}")
@@ -128,9 +151,23 @@ class ModelConfig:
         return max(self.previous_token_embeddings, int(self.bigram_embedding), self.ngram_order - 1)
 
     @property
-    def d_head(self) -> int:
-        """The width of one attention head."""
-        return self.d_model // self.n_head
+    def head_width(self) -> int:
+        """The width of one attention head: `d_head`, or its default if it is None."""
+        return self.d_model // self.n_head if self.d_head is None else self.d_head
+
+    @property
+    def attention_width(self) -> int:
+        """The width of all attention heads together."""
+        return self.n_head * self.head_width
+
+    @property
+    def rotary_width(self) -> int:
+        """The number of coordinates of each head that rotary positions turn."""
+        return int(self.rotary_fraction * self.head_width)
+
+    def window(self, layer: int) -> int | None:
+        """Return the number of newest tokens that a layer attends to; None: all."""
+        return self.attention_window if self.window_pattern[layer % len(self.window_pattern)] == "L" else None
 
     @property
     def kv_heads(self) -> int:
@@ -267,22 +304,28 @@ def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
 
 def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
     width, shape, bias = config.d_model, (config.context_length, config.d_model), config.bias
-    heads = f"{config.n_head} heads of {config.d_head}" if config.n_head > 1 else f"1 head of {config.d_head}"
+    heads = f"{config.n_head} heads of {config.head_width}" if config.n_head > 1 else f"1 head of {config.head_width}"
     if config.kv_heads != config.n_head:
         heads += f", {config.kv_heads} of keys"
-    outputs = width + 2 * config.kv_heads * config.d_head + width * config.output_projection
+    inwards = config.attention_width + 2 * config.kv_heads * config.head_width
+    parameters = inwards * (width + (bias if config.qkv_bias is None else config.qkv_bias))
+    parameters += (config.attention_width + bias) * width * config.output_projection
+    if config.qk_norm and config.qk_norm_affine:
+        parameters += 2 * config.head_width * (1 + (bias and config.norm == "layernorm"))
+    local = "" if config.attention_window is None else f", window of {config.attention_window}"
+    if local and "G" in config.window_pattern:
+        local += f" in layers {config.window_pattern}"
     rotary, causal = ", rotary" * (config.position == "rotary"), ", causal" * is_decoder
-    yield from _residual(
-        config, Layer("attention", "Attention", heads + rotary + causal, shape, (width + bias) * outputs)
-    )
+    yield from _residual(config, Layer("attention", "Attention", heads + rotary + local + causal, shape, parameters))
     if is_decoder and config.encoder_decoder:
         about = f"{heads}, to the encoder"
-        yield from _residual(config, Layer("cross-attention", "Attention", about, shape, (width + bias) * outputs))
+        yield from _residual(config, Layer("cross-attention", "Attention", about, shape, parameters))
     if config.feed_forward != "none":
         inner = config.feed_forward_width
         inwards = 2 if config.feed_forward == "swiglu" else 1
         parameters = inwards * (width + bias) * inner + (inner + bias) * width
         about = f"{width} → {inner} → {width}, {FEED_FORWARD_NAMES[config.feed_forward]}"
+        about += ", beside attention" * config.parallel
         yield from _residual(config, Layer("feed-forward", "FeedForward", about, shape, parameters))
 
 

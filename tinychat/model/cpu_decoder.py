@@ -35,7 +35,8 @@ class CPUDecoder:
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
-        self._layers = [_Layer(cast(Block, block)) for block in model.decoder.blocks]
+        blocks = enumerate(model.decoder.blocks)
+        self._layers = [_Layer(cast(Block, block), model.config.window(layer)) for layer, block in blocks]
         self._norm, self._head = _norm(model.decoder.norm), _linear(model.head)
         self._positions = torch.arange(model.config.context_length)
         self._encoder_output: EncoderOutput | None = None
@@ -75,7 +76,8 @@ class CPUDecoder:
 
 
 class _Layer:
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, window: int | None) -> None:
+        self._window, self._parallel = window, block.parallel
         self._attention = _Attention(block.attention)
         self._cross_attention = None if block.cross_attention is None else _Attention(block.cross_attention)
         self._feed_forward = None if block.feed_forward is None else _feed_forward(block.feed_forward)
@@ -92,11 +94,12 @@ class _Layer:
         normed = attention.before(x)
         keys[:, position], values[:, position] = rotate(attention.key(normed), rotary), attention.value(normed)
         query = rotate(attention.query(normed), rotary)
-        x = attention.after(x + attention.attend(query, keys[:, : position + 1], values[:, : position + 1]))
+        seen = slice(0 if self._window is None else max(0, position + 1 - self._window), position + 1)
+        out = attention.after(x + attention.attend(query, keys[:, seen], values[:, seen]))
         if self._cross_attention is not None and self._encoded is not None:
             cross = self._cross_attention
-            x = cross.after(x + cross.attend(cross.query(cross.before(x)), *self._encoded))
-        return x if self._feed_forward is None else self._feed_forward(x)
+            out = cross.after(out + cross.attend(cross.query(cross.before(out)), *self._encoded))
+        return out if self._feed_forward is None else self._feed_forward(x if self._parallel else out, out)
 
 
 class _Attention:
@@ -106,16 +109,17 @@ class _Attention:
         self._inner = attention = cast(Attention, residual.sublayer)
         self._query, self._key, self._value = map(_linear, (attention.query, attention.key, attention.value))
         self._output = _identity if attention.output is None else _linear(attention.output)
-        self._normalize = _identity if attention.qk_norm is None else attention.qk_norm.forward
+        norms = (attention.query_norm, attention.key_norm)
+        self._norm_query, self._norm_key = (_identity if norm is None else norm.forward for norm in norms)
         self.before, self.after = _around(residual)
 
     def query(self, x: Tensor) -> Tensor:
         """[D] → [H, K]."""
-        return self._normalize(self._query(x).view(self._inner.n_head, -1))
+        return self._norm_query(self._query(x).view(self._inner.n_head, -1))
 
     def key(self, x: Tensor) -> Tensor:
         """[D] → [G, K]."""
-        return self._normalize(self._key(x).view(self._inner.kv_heads, -1))
+        return self._norm_key(self._key(x).view(self._inner.kv_heads, -1))
 
     def value(self, x: Tensor) -> Tensor:
         """[D] → [G, K]."""
@@ -129,20 +133,21 @@ class _Attention:
     def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """[H, K] and twice [G, S, K] → [D]: `transformer.attend`, with the queries grouped by their keys."""
         heads, _, width = keys.shape
-        scores = torch.bmm(query.view(heads, -1, width), keys.transpose(1, 2)).mul_(width**-0.5)  # [G, H/G, S]
+        scores = torch.bmm(query.view(heads, -1, width), keys.transpose(1, 2)).mul_(self._inner.scale)  # [G, H/G, S]
         return self._output(torch.bmm(scores.softmax(-1), values).view(-1))
 
 
-def _feed_forward(residual: Residual) -> VectorFunction:
+def _feed_forward(residual: Residual) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a function of its input and of what its result is added to."""
     inner = cast(FeedForward, residual.sublayer)
     up, output, activation = _linear(inner.up), _linear(inner.output), inner.activation
     gate = None if inner.gate is None else _linear(inner.gate)
     before, after = _around(residual)
 
-    def feed_forward(x: Tensor) -> Tensor:
+    def feed_forward(x: Tensor, onto: Tensor) -> Tensor:
         normed = before(x)
         hidden: Tensor = activation(up(normed)) if gate is None else activation(gate(normed)) * up(normed)
-        return after(x + output(hidden))
+        return after(onto + output(hidden))
 
     return feed_forward
 

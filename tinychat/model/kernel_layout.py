@@ -14,20 +14,23 @@ PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
-CONFIG = "18i3f"
+CONFIG = "22i3f"
 EMBEDDING = "decoder.embedding.weight"
 
 
 def pack_config(config: ModelConfig, precision: str) -> bytes:
-    """Return a configuration as the kernel's structure, for matrices in a precision."""
+    """Return a configuration as the kernel's structure, for matrices in a precision, and the window of each layer."""
+    windows = [config.window(layer) or 0 for layer in range(config.n_layer)]
     return struct.pack(
-        CONFIG,
+        f"{CONFIG}{len(windows)}i",
         config.vocab_size, config.context_length, config.n_layer, config.n_head, config.kv_heads, config.d_model,
         config.feed_forward_width, NORMS[config.norm], config.norm_position == "pre",
         config.final_norm and config.norm_position == "pre", FEED_FORWARDS[config.feed_forward],
         POSITIONS[config.position], config.qk_norm, config.output_projection, config.previous_token_embeddings,
         config.bigram_embedding, config.ngram_order, PRECISIONS[precision],
+        config.head_width, config.rotary_width, config.parallel, config.scale_scores,
         config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
+        *windows,
     )  # fmt: skip
 
 
@@ -44,6 +47,8 @@ def tensor_names(config: ModelConfig) -> Iterator[str]:
         yield from _pair(f"{block}.attention.norm")
         attention = f"{block}.attention.sublayer"
         yield from (f"{attention}.{part}.{kind}" for kind in ("weight", "bias") for part in ("query", "key", "value"))
+        if config.qk_norm:
+            yield from (*_pair(f"{attention}.query_norm"), *_pair(f"{attention}.key_norm"))
         if config.output_projection:
             yield from _pair(f"{attention}.output")
         if config.feed_forward == "none":
@@ -66,7 +71,8 @@ def tensor_names(config: ModelConfig) -> Iterator[str]:
 
 def is_matrix(name: str) -> bool:
     """Return whether a tensor is a matrix that the kernel stores in the precision of the configuration."""
-    return name == "head.weight" or (".sublayer." in name and name.endswith(".weight"))
+    is_in_layer = ".sublayer." in name and name.endswith(".weight") and not name.endswith("_norm.weight")
+    return name == "head.weight" or is_in_layer
 
 
 def _pair(name: str) -> tuple[str, str]:

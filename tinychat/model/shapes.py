@@ -96,19 +96,26 @@ def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Ite
 
 def _attention(config: ModelConfig, name: str) -> Iterator[tuple[str, Shape]]:
     yield from _norm(config, f"{name}.norm")
-    width = config.d_model
-    yield from _linear(f"{name}.sublayer.query", width, width, config.bias)
+    width, qkv_bias = config.d_model, config.bias if config.qkv_bias is None else config.qkv_bias
+    yield from _linear(f"{name}.sublayer.query", width, config.attention_width, qkv_bias)
     for part in ("key", "value"):
-        yield from _linear(f"{name}.sublayer.{part}", width, config.kv_heads * config.d_head, config.bias)
+        yield from _linear(f"{name}.sublayer.{part}", width, config.kv_heads * config.head_width, qkv_bias)
     if config.output_projection:
-        yield from _linear(f"{name}.sublayer.output", width, width, config.bias)
+        yield from _linear(f"{name}.sublayer.output", config.attention_width, width, config.bias)
+    if config.qk_norm and config.qk_norm_affine:
+        for part in ("query_norm", "key_norm"):
+            yield from _norm_weights(config, f"{name}.sublayer.{part}", config.head_width)
 
 
 def _norm(config: ModelConfig, name: str) -> Iterator[tuple[str, Shape]]:
     if config.norm != "none" and config.norm_affine:
-        yield f"{name}.weight", (config.d_model,)
-        if config.bias and config.norm == "layernorm":
-            yield f"{name}.bias", (config.d_model,)
+        yield from _norm_weights(config, name, config.d_model)
+
+
+def _norm_weights(config: ModelConfig, name: str, width: int) -> Iterator[tuple[str, Shape]]:
+    yield f"{name}.weight", (width,)
+    if config.bias and config.norm == "layernorm":
+        yield f"{name}.bias", (width,)
 
 
 def _linear(name: str, inputs: int, outputs: int, has_bias: bool) -> Iterator[tuple[str, Shape]]:

@@ -6,7 +6,7 @@ In reading order: norms, dropout, positions, attention with its cache, feed-forw
     B  batch: rows                   D  d_model                       V  vocabulary
     T  time: query positions         H  attention heads               P  config.lookback: ids before the first input
     S  keys: slots of the cache,     G  key/value heads, G divides H
-       or the encoder's positions    K  head size, D / H
+       or the encoder's positions    K  head width
 
 Names of modules and parameters are part of the file format (`model.safetensors`) and must not change.
 """
@@ -97,7 +97,7 @@ def _(x: Tensor, threshold: int) -> Tensor:
 # --- positions ----------------------------------------------------------------------------------------------------
 
 RotaryTables = tuple[Tensor, Tensor]
-"""Cosines and signed sines of some positions, each [T, K] or [B, 1, T, K]."""
+"""Cosines and signed sines of some positions, each [T, R] or [B, 1, T, R] for the R coordinates that are rotated."""
 
 
 class PositionalEncoding(nn.Module):
@@ -111,7 +111,7 @@ class PositionalEncoding(nn.Module):
         return x
 
     def rotary_tables(self, positions: Tensor) -> RotaryTables | None:
-        """Return what `rotate` needs at positions [T] or [B, T]: tables [T, K] or [B, 1, T, K]; None: no rotation."""
+        """Return what `rotate` needs at positions [T] or [B, T]: tables [T, R] or [B, 1, T, R]; None: no rotation."""
         return None
 
 
@@ -144,7 +144,7 @@ class Sinusoidal(PositionalEncoding):
 class Rotary(PositionalEncoding):
     """Rotate pairs of query and key coordinates by an angle that grows with the position (Su et al. 2021, §3.2.2).
 
-    A pair is coordinates k and k + K/2, as in the Llama of `transformers`.
+    A pair is coordinates k and k + R/2, as in the Llama of `transformers`, of the first R of a head's coordinates.
     """
 
     cosine: Tensor
@@ -152,13 +152,13 @@ class Rotary(PositionalEncoding):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        angles = position_angles(config.context_length, config.d_head, config.rotary_base)  # [context, K/2]
+        angles = position_angles(config.context_length, config.rotary_width, config.rotary_base)  # [context, R/2]
         self.register_buffer("cosine", torch.cat((angles.cos(), angles.cos()), dim=-1), persistent=False)
         self.register_buffer("sine", torch.cat((-angles.sin(), angles.sin()), dim=-1), persistent=False)
 
     def rotary_tables(self, positions: Tensor) -> RotaryTables | None:
         if positions.dim() == 2:
-            positions = positions.unsqueeze(1)  # tables [B, 1, T, K], shared by all heads
+            positions = positions.unsqueeze(1)  # tables [B, 1, T, R], shared by all heads
         return self.cosine[positions], self.sine[positions]
 
 
@@ -167,6 +167,8 @@ def rotate(x: Tensor, tables: RotaryTables | None) -> Tensor:
     if tables is None:
         return x
     cosine, sine = tables
+    if (width := cosine.shape[-1]) < x.shape[-1]:
+        return torch.cat((rotate(x[..., :width], tables), x[..., width:]), dim=-1)
     if cosine.dtype != x.dtype:
         cosine, sine = cosine.to(x.dtype), sine.to(x.dtype)
     return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, dims=-1), sine)
@@ -198,7 +200,7 @@ class KVCache:
     def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
         self.max_length, self.lookback = config.context_length, config.lookback
         self.length = min(FIRST_SLOTS, self.max_length) if device.type == "cpu" else self.max_length
-        shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
+        shape = (config.n_layer, batch, config.kv_heads, self.length, config.head_width)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, slots, K]
         self.values = torch.zeros_like(self.keys)
         # [B, P + slots]; the first P stay −1: no token precedes position 0.
@@ -255,11 +257,15 @@ class Attention(nn.Module):
     def __init__(self, config: ModelConfig, layer: int = 0) -> None:
         super().__init__()
         self.layer, self.n_head, self.kv_heads = layer, config.n_head, config.kv_heads
-        self.query = nn.Linear(config.d_model, config.d_model, bias=config.bias)
-        self.key = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
-        self.value = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
-        self.output = nn.Linear(config.d_model, config.d_model, bias=config.bias) if config.output_projection else None
-        self.qk_norm = make_norm(config, config.d_head, affine=False) if config.qk_norm else None
+        width, qkv_bias = config.head_width, config.bias if config.qkv_bias is None else config.qkv_bias
+        self.query = nn.Linear(config.d_model, config.n_head * width, bias=qkv_bias)
+        self.key = nn.Linear(config.d_model, config.kv_heads * width, bias=qkv_bias)
+        self.value = nn.Linear(config.d_model, config.kv_heads * width, bias=qkv_bias)
+        joined = config.attention_width
+        self.output = nn.Linear(joined, config.d_model, bias=config.bias) if config.output_projection else None
+        self.query_norm = make_norm(config, width, affine=config.qk_norm_affine) if config.qk_norm else None
+        self.key_norm = make_norm(config, width, affine=config.qk_norm_affine) if config.qk_norm else None
+        self.scale = width**-0.5 if config.scale_scores else 1.0
         self.dropout = config.dropout if config.attention_dropout is None else config.attention_dropout
 
     def forward(
@@ -289,8 +295,8 @@ class Attention(nn.Module):
             assert positions is not None
             key, value = cache.update(self.layer, key, value, positions)
             key, value = key[:, :, :num_slots].to(query.dtype), value[:, :, :num_slots].to(query.dtype)
-        out = attend(query, key, value, mask, self.dropout if self.training else 0.0)  # [B, H, T, K]
-        out = out.transpose(1, 2).flatten(2)  # [B, T, D]
+        out = attend(query, key, value, mask, self.dropout if self.training else 0.0, self.scale)  # [B, H, T, K]
+        out = out.transpose(1, 2).flatten(2)  # [B, T, H·K]
         return out if self.output is None else self.output(out)
 
     def project(
@@ -301,18 +307,26 @@ class Attention(nn.Module):
         query = self.query(x).view(*x.shape[:2], self.n_head, -1).transpose(1, 2)  # [B, H, T, K]
         key = self.key(source).view(*source.shape[:2], self.kv_heads, -1).transpose(1, 2)  # [B, G, S, K]
         value = self.value(source).view(*source.shape[:2], self.kv_heads, -1).transpose(1, 2)  # [B, G, S, K]
-        if self.qk_norm is not None:
-            query, key = self.qk_norm(query), self.qk_norm(key)
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = self.query_norm(query), self.key_norm(key)
         if encoded is None:
             query, key = rotate(query, rotary), rotate(key, rotary)
         return query, key, value
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_rate: float = 0.0) -> Tensor:
-    """Return softmax(query · keyᵀ / √K + mask) · value, [B, H, T, K] (Vaswani et al. 2017, eq. 1).
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_rate: float = 0.0,
+    scale: float | None = None,
+) -> Tensor:
+    """Return softmax(query · keyᵀ · scale + mask) · value, [B, H, T, K] (Vaswani et al. 2017, eq. 1).
 
     Queries are [B, H, T, K], keys and values [B, G, S, K]. The mask is [B or 1, 1, T, S], of the queries' type: 0 where
-    a query may attend, −∞ elsewhere; None: everywhere. `dropout_rate` is the fraction of the weights to zero.
+    a query may attend, −∞ elsewhere; None: everywhere. `dropout_rate` is the fraction of the weights to zero, the
+    default of `scale` 1 / √K.
 
     On a CPU it is written out: torch's fused kernel takes two to six times as long there for small heads.
     """
@@ -320,20 +334,26 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)  # [B, H, S, K]
     if query.device.type != "cpu":
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate, scale=scale)
     batch, heads, time, width = query.shape
+    scale = width**-0.5 if scale is None else scale
     rows, columns = query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)  # [B·H, T, K], [B·H, K, S]
     if mask is None or len(mask) > 1:
-        scores = (rows @ columns).view(batch, heads, time, -1) * width**-0.5
+        scores = (rows @ columns).view(batch, heads, time, -1) * scale
         scores = (scores if mask is None else scores + mask).flatten(0, 1)  # [B·H, T, S]
     else:  # a mask that all rows share goes into the product, which saves four passes over the scores
-        scores = torch.baddbmm(mask[0], rows, columns, alpha=width**-0.5)  # [B·H, T, S]
+        scores = torch.baddbmm(mask[0], rows, columns, alpha=scale)  # [B·H, T, S]
     out: Tensor = dropout(scores.softmax(dim=-1), dropout_rate) @ value.flatten(0, 1)  # [B·H, T, K]
     return out.view(batch, heads, time, width)
 
 
-def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a mask [..., T, S] as numbers to add to scores: 0 where it is True, −∞ elsewhere."""
+def additive_mask(mask: Tensor, dtype: torch.dtype, window: int | None = None) -> Tensor:
+    """Return a mask [..., T, S] as numbers to add to scores: 0 where it is True, −∞ elsewhere.
+
+    With a `window`, only the newest slots of those that a causal mask allows are left to a query, that many.
+    """
+    if window is not None and window < mask.shape[-1]:
+        mask = mask & ~F.pad(mask, (0, window))[..., window:]
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
@@ -392,7 +412,10 @@ class EncoderOutput(NamedTuple):
 
 
 class Residual(nn.Module):
-    """A sublayer with its residual connection, norm and dropout: x + f(norm(x)) (pre) or norm(x + f(x)) (post)."""
+    """A sublayer with its residual connection, norm and dropout: x + f(norm(x)) (pre) or norm(x + f(x)) (post).
+
+    With `onto`, f(norm(x)) is added to that instead of x.
+    """
 
     def __init__(self, config: ModelConfig, sublayer: nn.Module) -> None:
         super().__init__()
@@ -401,29 +424,30 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.pre = config.norm_position == "pre"
 
-    def forward(self, x: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def forward(self, x: Tensor, *args: object, onto: Tensor | None = None, **kwargs: object) -> Tensor:
         out: Tensor = self.sublayer(self.norm(x) if self.pre else x, *args, **kwargs)  # [B, T, D]
-        x = x + (self.dropout(out) if self.training else out)
+        x = (x if onto is None else onto) + (self.dropout(out) if self.training else out)
         return x if self.pre else self.norm(x)
 
 
 class Block(nn.Module):
-    """Self-attention, then cross-attention and feed-forward where the architecture has them."""
+    """Self-attention, then cross-attention and feed-forward where the architecture has them; or all on one input."""
 
     def __init__(self, config: ModelConfig, layer: int, cross: bool) -> None:
         super().__init__()
         self.attention = Residual(config, Attention(config, layer))
         self.cross_attention = Residual(config, Attention(config, layer)) if cross else None
         self.feed_forward = Residual(config, FeedForward(config)) if config.feed_forward != "none" else None
+        self.parallel = config.parallel
 
     def forward(
         self, x: Tensor, mask: Tensor | None, encoder_output: EncoderOutput | None, **options: object
     ) -> Tensor:
         """[B, T, D] → [B, T, D]; `options` are the keywords of self-attention."""
-        x = self.attention(x, mask, **options)
+        out: Tensor = self.attention(x, mask, **options)
         if self.cross_attention is not None and encoder_output is not None:
-            x = self.cross_attention(x, encoder_output.mask, encoded=encoder_output.states)
-        return x if self.feed_forward is None else self.feed_forward(x)
+            out = self.cross_attention(out, encoder_output.mask, encoded=encoder_output.states)
+        return out if self.feed_forward is None else self.feed_forward(x if self.parallel else out, onto=out)
 
 
 # --- model --------------------------------------------------------------------------------------------------------
@@ -481,11 +505,14 @@ class Stack(nn.Module):
         The mask is [B or 1, 1, T, S], True where a query may attend; None: everywhere.
         """
         x = self.embed(ids, padded_ids, positions)
-        mask = None if mask is None else additive_mask(mask, x.dtype)
+        masks = dict[int | None, Tensor | None]()
+        for window in set(map(self.config.window, range(len(self.blocks)))):
+            masks[window] = None if mask is None else additive_mask(mask, x.dtype, window)
         rotary = self.position.rotary_tables(positions)
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
-        for block in blocks:
-            x = block(x, mask, encoder_output, positions=positions, rotary=rotary, **options)
+        for layer, block in enumerate(blocks):
+            own = masks[self.config.window(layer)]
+            x = block(x, own, encoder_output, positions=positions, rotary=rotary, **options)
         return x if self.norm is None else self.norm(x)
 
 
@@ -558,7 +585,8 @@ class Transformer(nn.Module):
             cache.reserve(num_slots)
         slots = steps if cache is None else torch.arange(num_slots or cache.length, device=ids.device)  # [S]
         mask: Tensor | None = None
-        if time > 1 or isinstance(start, Tensor):  # one token with no slot behind it may attend to all of them
+        # One token with no slot behind it may attend to all of them, unless some are outside of a window.
+        if time > 1 or isinstance(start, Tensor) or self.config.attention_window is not None:
             mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # causal: [1 or B, 1, T, S]
         history = ids if preceding is None else torch.cat((preceding, ids), dim=1)  # [B, S]
         ends = positions + (history.shape[1] - time if cache is None else 0)  # [T] or [B, T]

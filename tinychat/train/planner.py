@@ -234,7 +234,7 @@ Measure = Callable[[ModelConfig, int], float]
 def step_work(config: ModelConfig, batch_size: int) -> float:
     """Return the FLOPs of a step; the backward pass takes twice the forward pass (Kaplan et al. 2020, §2.1)."""
     matrices = {"none": 0, "swiglu": 3}.get(config.feed_forward, 2)
-    projections = 2 * config.d_head * (config.n_head + config.kv_heads) + matrices * config.feed_forward_width
+    projections = 2 * config.head_width * (config.n_head + config.kv_heads) + matrices * config.feed_forward_width
     weights = config.n_layer * (projections + config.context_length) + config.vocab_size  # each times d_model
     return 6.0 * batch_size * config.context_length * (config.d_model * weights)
 

@@ -22,6 +22,7 @@ class TinychatConfig(PretrainedConfig):
         n_head: int = 2,
         n_kv_head: int | None = None,  # None: n_head
         d_model: int = 128,
+        d_head: int | None = None,  # None: d_model / n_head
         d_ff: int | None = None,  # None: 4 · d_model, or 8/3 · d_model for swiglu
         norm: str = "layernorm",  # layernorm, rmsnorm, none
         norm_position: str = "pre",  # pre, post: before or after each sublayer
@@ -31,10 +32,17 @@ class TinychatConfig(PretrainedConfig):
         feed_forward: str = "relu2",  # gelu, gelu_tanh, relu, relu2, swiglu, none
         position: str = "rotary",  # rotary, learned, sinusoidal, none
         rotary_base: float = 10_000.0,
+        rotary_fraction: float = 1.0,  # of each head that rotary positions turn
+        attention_window: int | None = None,  # number of newest tokens that local layers attend to; None: all
+        window_pattern: str = "L",  # which layers are local, in turn: G, L
+        scale_scores: bool = True,  # divide attention scores by √K
+        parallel: bool = False,  # attention and feed-forward read the same input
         output_projection: bool = True,  # a linear layer after the attention heads
         bias: bool = False,
+        qkv_bias: bool | None = None,  # None: bias
         head_bias: bool | None = None,  # None: bias
         qk_norm: bool = True,
+        qk_norm_affine: bool = False,  # these norms have learned weights
         scale_embedding: bool = False,  # multiply embeddings by √d_model
         tie_embeddings: bool = False,
         previous_token_embeddings: int = 0,  # number of previous tokens embedded at each position

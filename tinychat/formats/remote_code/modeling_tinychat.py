@@ -7,7 +7,7 @@ transformers alone. Dropout, which training uses, is left out. Shapes:
 
     B  batch: rows             D  d_model                    V  vocabulary
     T  new ids                 H  attention heads            L  lengths of contexts whose followers are counted
-    S  all ids so far, or      G  key/value heads            K  head size, D / H
+    S  all ids so far, or      G  key/value heads            K  width of a head
        those of the encoder
 """
 
@@ -51,9 +51,11 @@ def position_angles(length: int, width: int, base: float) -> Tensor:
 
 
 def rotate(x: Tensor, angles: Tensor | None) -> Tensor:
-    """Rotate the pairs (k, k + K/2) of queries or keys x [B, H, T, K] by angles [B, 1, T, K/2] (Su et al. 2021)."""
+    """Rotate the pairs (k, k + R/2) of queries or keys x [B, H, T, K] by angles [B, 1, T, R/2] (Su et al. 2021)."""
     if angles is None:
         return x
+    if (width := 2 * angles.shape[-1]) < x.shape[-1]:
+        return torch.cat((rotate(x[..., :width], angles), x[..., width:]), dim=-1)
     cosine, sine = angles.cos().repeat(1, 1, 1, 2).to(x.dtype), angles.sin().to(x.dtype)
     return x * cosine + x.roll(x.shape[-1] // 2, dims=-1) * torch.cat((-sine, sine), dim=-1)
 
@@ -66,13 +68,19 @@ class Attention(nn.Module):
 
     def __init__(self, config: TinychatConfig, layer: int) -> None:
         super().__init__()
-        self.layer, self.d_head = layer, config.d_model // config.n_head
-        kv_width = (config.n_kv_head or config.n_head) * self.d_head
-        self.query = nn.Linear(config.d_model, config.d_model, bias=config.bias)
-        self.key = nn.Linear(config.d_model, kv_width, bias=config.bias)
-        self.value = nn.Linear(config.d_model, kv_width, bias=config.bias)
-        self.output = nn.Linear(config.d_model, config.d_model, bias=config.bias) if config.output_projection else None
-        self.qk_norm = make_norm(config, self.d_head, affine=False) if config.qk_norm else nn.Identity()
+        self.layer, self.d_head = layer, config.d_head or config.d_model // config.n_head
+        self.scale = self.d_head**-0.5 if config.scale_scores else 1.0
+        is_local = config.window_pattern[layer % len(config.window_pattern)] == "L"
+        self.window = config.attention_window if is_local else None
+        width, kv_width = config.n_head * self.d_head, (config.n_kv_head or config.n_head) * self.d_head
+        qkv_bias = config.bias if config.qkv_bias is None else config.qkv_bias
+        self.query = nn.Linear(config.d_model, width, bias=qkv_bias)
+        self.key = nn.Linear(config.d_model, kv_width, bias=qkv_bias)
+        self.value = nn.Linear(config.d_model, kv_width, bias=qkv_bias)
+        self.output = nn.Linear(width, config.d_model, bias=config.bias) if config.output_projection else None
+        self.query_norm, self.key_norm = (
+            make_norm(config, self.d_head, config.qk_norm_affine) if config.qk_norm else nn.Identity() for _ in "qk"
+        )
 
     def forward(
         self,
@@ -83,19 +91,21 @@ class Attention(nn.Module):
         encoded: Tensor | None = None,
     ) -> Tensor:
         """[B, T, D] → [B, T, D]. The mask [B, 1, T, S] is True where a query may attend; `encoded` is [B, S, D]."""
-        query = rotate(self.qk_norm(self.split_heads(self.query(x))), angles)  # [B, H, T, K]
+        query = rotate(self.query_norm(self.split_heads(self.query(x))), angles)  # [B, H, T, K]
         if encoded is not None and cache is not None and cache.get_seq_length(self.layer):
             key, value = cache.layers[self.layer].keys, cache.layers[self.layer].values  # the source never changes
         else:
             source = x if encoded is None else encoded
-            key = rotate(self.qk_norm(self.split_heads(self.key(source))), angles)  # [B, G, T or S, K]
+            key = rotate(self.key_norm(self.split_heads(self.key(source))), angles)  # [B, G, T or S, K]
             value = self.split_heads(self.value(source))
             if cache is not None:
                 key, value = cache.update(key, value, self.layer)  # [B, G, S, K]
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)  # [B, H, S, K]
-        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)  # [B, H, T, K]
-        out = out.transpose(1, 2).flatten(2)  # [B, T, D]
+        if self.window is not None:  # what is among the newest of all slots that the causal mask allows
+            mask = mask & ~F.pad(mask, (0, self.window))[..., self.window :]
+        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=self.scale)  # [B, H, T, K]
+        out = out.transpose(1, 2).flatten(2)  # [B, T, H · K]
         return out if self.output is None else self.output(out)
 
     def split_heads(self, x: Tensor) -> Tensor:
@@ -135,8 +145,9 @@ class Residual(nn.Module):
         self.sublayer = sublayer
         self.pre = config.norm_position == "pre"
 
-    def forward(self, x: Tensor, *args: Any) -> Tensor:
-        return x + self.sublayer(self.norm(x), *args) if self.pre else self.norm(x + self.sublayer(x, *args))
+    def forward(self, x: Tensor, *args: Any, onto: Tensor | None = None) -> Tensor:
+        out = (x if onto is None else onto) + self.sublayer(self.norm(x) if self.pre else x, *args)
+        return out if self.pre else self.norm(out)
 
 
 class Block(nn.Module):
@@ -147,13 +158,14 @@ class Block(nn.Module):
         self.attention = Residual(config, Attention(config, layer))
         self.cross_attention = Residual(config, Attention(config, layer)) if cross else None
         self.feed_forward = Residual(config, FeedForward(config)) if config.feed_forward != "none" else None
+        self.parallel = config.parallel
 
     def forward(self, x: Tensor, *own: Any, cross: Any = ()) -> Tensor:
         """[B, T, D] → [B, T, D]; `own` and `cross` are the arguments of the two kinds of attention."""
-        x = self.attention(x, *own)
+        out = self.attention(x, *own)
         if self.cross_attention is not None:
-            x = self.cross_attention(x, *cross)
-        return x if self.feed_forward is None else self.feed_forward(x)
+            out = self.cross_attention(out, *cross)
+        return out if self.feed_forward is None else self.feed_forward(x if self.parallel else out, onto=out)
 
 
 # --- encoder and decoder --------------------------------------------------------------------------------------------
@@ -178,7 +190,7 @@ class Stack(nn.Module):
         self.norm = make_norm(config, config.d_model, config.norm_affine) if has_norm else nn.Identity()
 
     def embed(self, ids: Tensor, time: int) -> tuple[Tensor, Tensor | None]:
-        """Return embeddings [B, T, D] of the newest of ids [B, S], and their angles [B, 1, T, K/2] if rotary."""
+        """Return embeddings [B, T, D] of the newest of ids [B, S], and their angles [B, 1, T, R/2] if rotary."""
         config, tokens = self.config, ids.clamp(min=0)[:, -time:]  # [B, T]
         x = self.embedding(tokens)
         for distance, table in enumerate(self.earlier, start=1):
@@ -195,7 +207,8 @@ class Stack(nn.Module):
             angles = position_angles(length, config.d_model, 10_000.0).to(x.device)[positions]  # [B, T, ⌈D/2⌉]
             x = x + torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(2)[..., : config.d_model].to(x.dtype)
         elif config.position == "rotary":
-            rotary = position_angles(length, config.d_model // config.n_head, config.rotary_base)  # [length, K/2]
+            width = int(config.rotary_fraction * (config.d_head or config.d_model // config.n_head))
+            rotary = position_angles(length, width, config.rotary_base)  # [length, R/2]
             return x, rotary.to(x.device)[positions].unsqueeze(1)
         return x, None
 

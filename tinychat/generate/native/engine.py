@@ -32,7 +32,8 @@ from tinychat.textutil import count
 
 DRAFTS: Mapping[str, int] = {"never": 0, "auto": 1, "always": 2}
 LIMITS = {
-    "context_length": 1 << 16, "vocab_size": 1 << 18, "d_model": 1 << 14, "feed_forward_width": 1 << 20,
+    "context_length": 1 << 16, "vocab_size": 1 << 18, "d_model": 1 << 14, "attention_width": 1 << 16,
+    "feed_forward_width": 1 << 20,
     "n_layer": 1 << 12, "previous_token_embeddings": 1 << 12,
 }  # fmt: skip
 """Largest sizes that the kernel supports: its threads' stacks hold a few vectors of each."""

@@ -68,7 +68,7 @@ enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
-enum { LARGE_PAGE = 2 << 20, LARGE_CACHE = 64 << 20 };
+enum { LARGE_PAGE = 2 << 20, LARGE_CACHE = 64 << 20, LARGE_TABLE = 16 << 20 };
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -82,6 +82,7 @@ typedef struct {
     int32_t vocab_size, context_length, n_layer, n_head, n_kv_head, d_model, d_ff;
     int32_t norm, norm_is_before, final_norm, feed_forward, position, qk_norm, output_projection;
     int32_t previous_token_embeddings, bigram_embedding, ngram_order, precision;
+    int32_t d_head, rotary_width, parallel, scale_scores; /* `rotary_width`: coordinates of each head that are turned */
     float norm_eps, rotary_base, embedding_scale;
 } Config;
 
@@ -144,7 +145,8 @@ typedef struct {
 } Norm;
 
 typedef struct {
-    Norm before_attention, before_feed_forward;
+    int window; /* number of newest tokens to attend to; 0: all */
+    Norm before_attention, before_feed_forward, of_queries, of_keys;
     Matrix query_key_value, output, up, gate, down;
 } Layer;
 
@@ -211,9 +213,10 @@ typedef struct {
 
 typedef struct Model {
     Config config;
-    int d_head, stride, wide_head, slots; /* D and K rounded up to whole lanes; the context, to whole blocks */
+    int d_head, stride, wide_heads, wide_head, slots; /* D, H · K and K rounded up to whole lanes; the context, to whole blocks */
     int64_t block_size, block_step, head_step; /* floats: a layer in a block; from block to block; from head to head */
-    float *embedding, **earlier, *pairs, *positions, *cosine, *sine;
+    Tensor embedding; /* without data, its rows are those of the head */
+    float **earlier, *pairs, *positions, *cosine, *sine;
     Layer *layers;
     Norm norm;
     Matrix head;
@@ -592,8 +595,8 @@ static void normalize(const Config *config, const Norm *norm, const float *x, fl
     for (int i = width; i < width + padding; i++) out[i] = 0;
 }
 
-static void normalize_head(const Config *config, float *x, int width) {
-    const int whole = width / LANES * LANES;
+static void normalize_head(const Config *config, const Norm *norm, float *x) {
+    const int width = norm->width, whole = width / LANES * LANES;
     float mean = 0, rest = 0;
     Lanes total = all(0);
     if (config->norm == LAYERNORM) {
@@ -607,10 +610,12 @@ static void normalize_head(const Config *config, float *x, int width) {
     const float scale = 1 / sqrtf((sum(total) + rest) / width + config->norm_eps);
     for (int i = 0; i < whole; i += LANES) store(x + i, (load(x + i) - mean) * scale);
     for (int i = whole; i < width; i++) x[i] = (x[i] - mean) * scale;
+    for (int i = 0; norm->gain && i < width; i++) x[i] *= norm->gain[i];
+    for (int i = 0; norm->bias && i < width; i++) x[i] += norm->bias[i];
 }
 
-static void rotate(const Model *model, float *x, int position) { /* Su et al. 2021, §3.2.2; pairs are k and k + K/2 */
-    const int half = model->d_head / 2;
+static void rotate(const Model *model, float *x, int position) { /* Su et al. 2021, §3.2.2; pairs are k and k + R/2, of R turned ones */
+    const int half = model->config.rotary_width / 2;
     const float *cosine = model->cosine + (int64_t)position * half, *sine = model->sine + (int64_t)position * half;
     for (int k = 0; k < half; k++) {
         float first = x[k], second = x[k + half];
@@ -655,11 +660,13 @@ INLINE void average(
     }
 }
 
-/* Attend from one query to the first `used` slots, from the layer's first block on; `scores` has room for whole blocks. */
-static void attend(const Model *model, const float *query, const float *block, int used, float *scores, float *out) {
+/* Attend from one query to the first `used` slots but those before `first`, from a block of the layer on; `scores` has room
+   for whole blocks. */
+static void attend(
+    const Model *model, const float *query, const float *block, int first, int used, float *scores, float *out) {
     const int width = model->d_head, wide = model->wide_head, blocks = (used + LANES - 1) / LANES;
     const int64_t step = model->block_step;
-    const float scale = 1 / sqrtf(width), *values = block + width * LANES;
+    const float scale = model->config.scale_scores ? 1 / sqrtf(width) : 1, *values = block + width * LANES;
     Lanes most = all(-INFINITY), total = all(0);
 #define SCORE(count) \
     case count: score(query, block + i * step, step, width, scale, scores + i * LANES, count); break;
@@ -669,9 +676,11 @@ static void attend(const Model *model, const float *query, const float *block, i
         }
 #undef SCORE
     for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = -INFINITY;
+    for (int slot = 0; slot < first; slot++) scores[slot] = -INFINITY;
     for (int i = 0; i < blocks; i++) most = larger(most, load(scores + i * LANES));
     const float highest = largest(most);
     for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = highest - 100; /* padding adds at most e^-87 */
+    for (int slot = 0; slot < first; slot++) scores[slot] = highest - 100;
     for (int i = 0; i < blocks; i++) {
         Lanes share = exponential(load(scores + i * LANES) - highest);
         total += share;
@@ -705,8 +714,9 @@ static void project(Model *model, int thread, int layer, const float *x) {
    each row to what precedes it. */
 static void self_attention(Model *model, int thread, int layer, float *scores) {
     const Config *config = &model->config;
+    const Layer *own = &model->layers[layer];
     const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
-    const int qkv_stride = model->layers[layer].query_key_value.vectors * LANES;
+    const int qkv_stride = own->query_key_value.vectors * LANES;
     const int key_offset = config->n_head * width, value_offset = key_offset + config->n_kv_head * width;
     const int units = model->runs * config->n_kv_head;
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
@@ -715,22 +725,41 @@ static void self_attention(Model *model, int thread, int layer, float *scores) {
         float *blocks = run->sequence->cache + head * model->head_step + layer * model->block_size;
         for (int row = run->first; row < run->first + run->count; row++) {
             const int slot = model->row[row].position;
+            const int first = own->window && slot >= own->window ? slot + 1 - own->window : 0, skipped = first / LANES;
             float *qkv = model->qkv + (int64_t)row * qkv_stride;
             float *key = qkv + key_offset + head * width, *value = qkv + value_offset + head * width;
-            if (config->qk_norm) normalize_head(config, key, width);
+            if (config->qk_norm) normalize_head(config, &own->of_keys, key);
             if (config->position == ROTARY) rotate(model, key, slot);
             float *block = blocks + slot / LANES * model->block_step, *values = block + width * LANES;
             for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
             memcpy(values + slot % LANES * wide, value, (size_t)width * sizeof *value);
             for (int i = 0; i < group; i++) {
                 float *query = qkv + (head * group + i) * width;
-                if (config->qk_norm) normalize_head(config, query, width);
+                if (config->qk_norm) normalize_head(config, &own->of_queries, query);
                 if (config->position == ROTARY) rotate(model, query, slot);
                 attend(
-                    model, query, blocks, slot + 1, scores,
-                    model->attended + (int64_t)row * model->stride + (head * group + i) * width);
+                    model, query, blocks + skipped * model->block_step, first - skipped * LANES, slot + 1 - skipped * LANES,
+                    scores, model->attended + (int64_t)row * model->wide_heads + (head * group + i) * width);
             }
         }
+    }
+}
+
+/* Read the embedding of an id: from its table or, where that is large and tied, from the head. */
+static void read_embedding(const Model *model, int64_t id, float *x) {
+    const Tensor *table = &model->embedding;
+    const int64_t width = model->config.d_model;
+    if (table->kind == F32 && table->data) memcpy(x, (const float *)table->data + id * width, (size_t)width * sizeof *x);
+    else if (table->data)
+        for (int64_t i = 0; i < width; i++) x[i] = read_number(table, id * width + i);
+    else {
+        const Panel *panel = model->head.panels;
+        while (id >= (panel->first + panel->count) * LANES) panel++;
+        const int64_t row = id - panel->first * LANES, wide = panel->count * LANES;
+        const float *whole = (const float *)panel->weights;
+        const uint16_t *halves = (const uint16_t *)panel->weights;
+        for (int64_t i = 0; i < width; i++)
+            x[i] = table->kind == F32 ? whole[i * wide + row] : bf16_to_float(halves[i / 2 * 2 * wide + row * 2 + i % 2]);
     }
 }
 
@@ -741,8 +770,8 @@ static void embed(Model *model) {
         const int32_t *ids = model->row[row].sequence->ids;
         const int position = model->row[row].position;
         float *x = model->x + (int64_t)row * model->stride;
-        const float *from = model->embedding + ids[position] * width;
-        for (int i = 0; i < width; i++) x[i] = from[i];
+        const float *from;
+        read_embedding(model, ids[position], x);
         for (int distance = 1; distance <= config->previous_token_embeddings; distance++) {
             int64_t id = position >= distance ? ids[position - distance] + 1 : 0;
             from = model->earlier[distance - 1] + id * width;
@@ -807,21 +836,26 @@ static void run_layers(Model *model, int thread) {
     const Config *config = &model->config;
     float normed[MAX_ROWS * model->stride] __attribute__((aligned(64)));
     float scores[model->slots] __attribute__((aligned(64)));
+    float beside[config->parallel ? MAX_ROWS * model->stride : 1] __attribute__((aligned(64)));
     for (int i = 0; i < config->n_layer; i++) {
         Layer *layer = &model->layers[i];
+        for (int row = 0; config->parallel && row < model->rows; row++) {
+            const int64_t at = (int64_t)row * model->stride;
+            normalize(config, &layer->before_feed_forward, model->x + at, beside + at);
+        }
         const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
         project(model, thread, i, x);
         self_attention(model, thread, i, scores);
         barrier(model, thread);
         if (config->output_projection) {
             multiply(
-                model, thread, &layer->output, model->attended, model->stride, model->x, model->stride, 1, model->rows);
+                model, thread, &layer->output, model->attended, model->wide_heads, model->x, model->stride, 1, model->rows);
         } else if (thread == 0) {
             for (int index = 0; index < model->rows * model->stride; index++) model->x[index] += model->attended[index];
         }
         after_sublayer(model, thread, &layer->before_attention);
         if (config->feed_forward != NO_FEED_FORWARD) {
-            x = before_sublayer(model, &layer->before_feed_forward, normed, model->rows, model->x);
+            x = config->parallel ? beside : before_sublayer(model, &layer->before_feed_forward, normed, model->rows, model->x);
             feed_forward(model, thread, layer, x);
             after_sublayer(model, thread, &layer->before_feed_forward);
         }
@@ -1687,6 +1721,27 @@ static float *read_needed(Reader *reader, int64_t count) {
     return numbers;
 }
 
+/* Read the table of embeddings: a large one as it is in the file or, where the head will hold the same numbers, not at all. */
+static void read_embeddings(Reader *reader, Model *model, int64_t count) {
+    const Tensor *tensor = reader->next, *head = NULL;
+    model->embedding.kind = F32;
+    const int is_large = count * (int64_t)sizeof(float) >= LARGE_TABLE && tensor < reader->end && tensor->count == count;
+    if (!is_large || (tensor->kind != F32 && tensor->kind != BF16 && tensor->kind != F16)) {
+        model->embedding.data = read_needed(reader, count);
+        return;
+    }
+    reader->next++;
+    for (const Tensor *other = reader->next; other < reader->end; other++)
+        if (other->data == tensor->data) head = other;
+    model->embedding.kind = tensor->kind;
+    if (head && tensor->kind == model->config.precision) return;
+    const size_t size = (size_t)count * (tensor->kind == F32 ? 4 : 2);
+    void *copy = allocate(1, size);
+    if (copy) memcpy(copy, tensor->data, size);
+    else reader->failed = 1;
+    model->embedding.data = copy;
+}
+
 static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
 
 /* Quantize a group of columns to steps up to ±127; return the step's size. */
@@ -1898,14 +1953,14 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
 static float angle(int position, int k, int width, double base) { return (float)(position * exp(-2 * k * log(base) / width)); }
 
 static void make_tables(Model *model, const Config *config, Reader *reader) {
-    const int half = model->d_head / 2, width = config->d_model;
+    const int half = config->rotary_width / 2, width = config->d_model;
     if (config->position == ROTARY) {
         model->cosine = allocate((int64_t)config->context_length * half, sizeof *model->cosine);
         model->sine = allocate((int64_t)config->context_length * half, sizeof *model->sine);
         if (!model->cosine || !model->sine) reader->failed = 1;
         for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int k = 0; k < half; k++) {
-                float turned = angle(position, k, model->d_head, config->rotary_base);
+                float turned = angle(position, k, config->rotary_width, config->rotary_base);
                 model->cosine[(int64_t)position * half + k] = cosf(turned);
                 model->sine[(int64_t)position * half + k] = sinf(turned);
             }
@@ -1921,14 +1976,17 @@ static void make_tables(Model *model, const Config *config, Reader *reader) {
 }
 
 static void read_layers(Reader *reader, Model *model, const Config *config) {
-    const int width = config->d_model, keys = config->n_kv_head * model->d_head, precision = config->precision;
+    const int width = config->d_model, precision = config->precision;
+    const int heads = config->n_head * model->d_head, keys = config->n_kv_head * model->d_head;
     for (int i = 0; i < config->n_layer && !reader->failed; i++) {
         Layer *layer = &model->layers[i];
         read_norm(reader, &layer->before_attention, width);
-        read_matrix(
-            reader, model, &layer->query_key_value, width, precision, 3,
-            (int[]){config->n_head * model->d_head, keys, keys});
-        if (config->output_projection) read_matrix(reader, model, &layer->output, width, precision, 1, &width);
+        read_matrix(reader, model, &layer->query_key_value, width, precision, 3, (int[]){heads, keys, keys});
+        if (config->qk_norm) {
+            read_norm(reader, &layer->of_queries, model->d_head);
+            read_norm(reader, &layer->of_keys, model->d_head);
+        }
+        if (config->output_projection) read_matrix(reader, model, &layer->output, heads, precision, 1, &width);
         if (config->feed_forward == NO_FEED_FORWARD) continue;
         read_norm(reader, &layer->before_feed_forward, width);
         read_matrix(reader, model, &layer->up, width, precision, 1, &config->d_ff);
@@ -1962,6 +2020,8 @@ void native_free_model(Model *model) {
         Layer *layer = &model->layers[i];
         free_norm(&layer->before_attention);
         free_norm(&layer->before_feed_forward);
+        free_norm(&layer->of_queries);
+        free_norm(&layer->of_keys);
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
     for (int i = 0; model->earlier && i < model->config.previous_token_embeddings; i++) free(model->earlier[i]);
@@ -1981,7 +2041,7 @@ void native_free_model(Model *model) {
     NGrams *ngrams = &model->ngrams;
     void *buffers[] = {
         ngrams->weighing.weights, ngrams->evidence.weights, ngrams->correction.weights, ngrams->variety, ngrams->recency,
-        ngrams->contexts, ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
+        ngrams->contexts, ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, (void *)model->embedding.data,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
         model->qkv, model->attended, model->hidden, model->gated, model->head_inputs, model->logits,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
@@ -1992,7 +2052,7 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
     const int qkv = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
     model->x = allocate((int64_t)MAX_ROWS * model->stride, sizeof(float));
     model->qkv = allocate((int64_t)MAX_ROWS * qkv, sizeof(float));
-    model->attended = allocate((int64_t)MAX_ROWS * model->stride, sizeof(float));
+    model->attended = allocate((int64_t)MAX_ROWS * model->wide_heads, sizeof(float));
     model->hidden = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
     model->gated = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
     model->head_inputs = allocate((int64_t)threads * MAX_ROWS * model->stride, sizeof(float));
@@ -2000,7 +2060,8 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->arrivals = allocate(threads, sizeof *model->arrivals);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
-    const int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
+    int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
+    if (widest < model->wide_heads) widest = model->wide_heads;
     for (int i = 0; model->quantized && i < threads; i++) {
         Quantized *rows = &model->quantized[i];
         rows->values = allocate(MAX_ROWS * (widest + 4), sizeof *rows->values);
@@ -2013,9 +2074,10 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
         reader->failed = 1;
 }
 
-/* Create a model that can use up to `threads` threads. Return NULL if the tensors do not fit the configuration, or memory
-   runs out. */
+/* Create a model that can use up to `threads` threads. The windows of the layers follow the configuration. Return NULL if the
+   tensors do not fit the configuration, or memory runs out. */
 Model *native_new_model(const Config *config, const Tensor *tensors, int64_t count, int threads) {
+    const int32_t *windows = (const int32_t *)(config + 1);
     Reader reader = {tensors, tensors + count, 0};
     Model *model = calloc(1, sizeof *model);
     if (model == NULL) return NULL;
@@ -2025,7 +2087,8 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     begin_drafting(&model->drafting);
     pthread_mutex_init(&model->lock, NULL);
     pthread_cond_init(&model->work_available, NULL);
-    model->d_head = config->d_model / config->n_head;
+    model->d_head = config->d_head;
+    model->wide_heads = (int)rounded_up((size_t)config->n_head * config->d_head, LANES);
     model->stride = (config->d_model + LANES - 1) / LANES * LANES;
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
     model->slots = (config->context_length + LANES - 1) / LANES * LANES;
@@ -2037,7 +2100,8 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->chunks = calloc((size_t)threads, sizeof *model->chunks);
     model->max_threads = threads;
     if (!model->layers || !model->earlier || !model->chunks) reader.failed = 1;
-    model->embedding = read_needed(&reader, vocab_size * width);
+    for (int i = 0; i < config->n_layer && model->layers; i++) model->layers[i].window = windows[i];
+    read_embeddings(&reader, model, vocab_size * width);
     for (int i = 0; i < config->previous_token_embeddings && !reader.failed; i++)
         model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
     if (config->bigram_embedding) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);

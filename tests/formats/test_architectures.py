@@ -1,0 +1,108 @@
+"""Every architecture of `transformers` that is read: its logits and its greedy text, by both engines."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tinychat.config.settings import Settings
+from tinychat.formats.registry import open_model
+from tinychat.generate.engine import Engine, Request
+from tinychat.generate.loading import open_engine
+from tinychat.store.models import read_tokenizer
+
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.usefixtures("compiled")
+
+VOCABULARY, CONTEXT = 28, 256
+LLAMA: dict[str, Any] = {
+    "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT, "hidden_size": 32, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 44,
+}  # fmt: skip
+ROPE = {"rope_type": "default", "rope_theta": 5000.0}
+CASES: dict[str, dict[str, Any]] = {
+    "gpt2": {"model_type": "gpt2", "vocab_size": VOCABULARY, "n_positions": CONTEXT, "n_embd": 32, "n_layer": 2,
+             "n_head": 2, "tie_word_embeddings": True},
+    "gpt2 unscaled": {"model_type": "gpt2", "vocab_size": VOCABULARY, "n_positions": CONTEXT, "n_embd": 32,
+                      "n_layer": 2, "n_head": 2, "scale_attn_weights": False, "activation_function": "relu"},
+    "llama": {"model_type": "llama", **LLAMA, "rope_parameters": ROPE},
+    "llama tied": {"model_type": "llama", **LLAMA, "tie_word_embeddings": True, "head_dim": 10},
+    "mistral": {"model_type": "mistral", **LLAMA, "sliding_window": 7, "head_dim": 16},
+    "qwen2": {"model_type": "qwen2", **LLAMA, "tie_word_embeddings": True, "rope_parameters": ROPE},
+    "qwen2 windows": {"model_type": "qwen2", **LLAMA, "use_sliding_window": True, "sliding_window": 9,
+                      "max_window_layers": 1},
+    "qwen3": {"model_type": "qwen3", **LLAMA, "head_dim": 20},
+    "gpt_neox": {"model_type": "gpt_neox", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
+                 "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 70,
+                 "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}},
+    "gpt_neox serial": {"model_type": "gpt_neox", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
+                        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 40,
+                        "use_parallel_residual": False, "hidden_act": "gelu_new"},
+    "gpt_neo": {"model_type": "gpt_neo", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
+                "hidden_size": 32, "num_layers": 3, "num_heads": 2, "window_size": 8,
+                "attention_types": [[["global", "local"], 1], [["global"], 1]]},
+}  # fmt: skip
+
+
+def make(case: str, letters: Path, folder: Path) -> Any:
+    """Save a small model of `transformers`, trained for some steps from weights that are nowhere zero."""
+    torch.manual_seed(5)
+    config = transformers.AutoConfig.for_model(**CASES[case])
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) * 0.2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(3):
+        ids = torch.randint(VOCABULARY, (2, 30))
+        model(ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.eval().save_pretrained(folder)
+    read_tokenizer(letters).save(folder / "tokenizer.json")
+    return model
+
+
+def engines(folder: Path) -> dict[str, Engine]:
+    info = open_model(str(folder))
+    settings = {"native": Settings(engine="native", precision="f32"), "torch": Settings(engine="torch", device="cpu")}
+    return {name: open_engine(info, one) for name, one in settings.items()}
+
+
+def greedy(engine: Engine, ids: list[int], n: int) -> list[int]:
+    (tokens,) = engine.extend([Request(0, ids, 0, Settings(temperature=0, max_tokens=n), 1)], n)
+    return [token.id for token in tokens]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_architecture_predicts_as_in_transformers(case: str, letters: Path, tmp_path: Path) -> None:
+    theirs = make(case, letters, tmp_path)
+    ids = torch.randint(VOCABULARY, (1, 40))
+    with torch.inference_mode():
+        logits = theirs(ids).logits[0]
+    expected = logits.log_softmax(-1)
+    for engine in engines(tmp_path).values():
+        scores = torch.tensor(engine.score(ids[0].tolist()))
+        torch.testing.assert_close(scores, expected[:-1].gather(1, ids[0, 1:, None])[:, 0], rtol=1e-4, atol=1e-5)
+        request = Request(0, ids[0].tolist(), 1, Settings(), 1)
+        found = torch.tensor([one.logprob for one in sorted(engine.probabilities(request), key=lambda one: one.id)])
+        torch.testing.assert_close(found, expected[-1], rtol=1e-4, atol=1e-5)
+        model = getattr(engine, "model", None)
+        if model is not None:
+            with torch.inference_mode():
+                torch.testing.assert_close(model(ids)[0], logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_every_architecture_writes_the_same_200_tokens(case: str, letters: Path, tmp_path: Path) -> None:
+    theirs = make(case, letters, tmp_path)
+    ids = [3, 1, 4, 1, 5, 9, 2, 6]
+    options = {"max_new_tokens": 200, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    expected = theirs.generate(torch.tensor([ids]), **options)[0, len(ids) :].tolist()
+    assert len(expected) == 200
+    for name, engine in engines(tmp_path).items():
+        assert greedy(engine, ids, 200) == expected, name
+    int8 = open_engine(open_model(str(tmp_path)), Settings(engine="native", precision="int8"))
+    assert len(greedy(int8, ids, 200)) == 200
