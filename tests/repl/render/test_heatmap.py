@@ -45,6 +45,11 @@ def test_a_map_has_its_labels_at_its_sides_and_above() -> None:
     ]
 
 
+def test_a_long_title_goes_on_in_a_second_line_at_a_whole_fact() -> None:
+    heat = HeatMap("layer 1 head 1 · first 13 % · 4.4 tokens back · entropy 2.5 bits", TOKENS, TOKENS, lower(4))
+    assert drawn(heat, 40).lines[:2] == ["layer 1 head 1 · first 13 %", "4.4 tokens back · entropy 2.5 bits"]
+
+
 def test_a_map_too_large_shows_its_newest_part_and_sums_up_the_rest() -> None:
     letters = tuple("abcdefghijklmnopqrstuvwxyz")
     heat = HeatMap("title", letters, letters, lower(26))

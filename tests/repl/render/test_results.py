@@ -24,7 +24,7 @@ from tinychat.commands.results import (
     TreeRow,
 )
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, RESET, THEMES, WARNING
-from tinychat.repl.render.results import HOW_TO_READ_BARS, HOW_TO_READ_SURPRISAL, draw
+from tinychat.repl.render.results import HOW_TO_READ_BARS, HOW_TO_READ_BOTH, HOW_TO_READ_SURPRISAL, draw
 from tinychat.repl.render.terminal import fit
 from tinychat.session.session import Session
 
@@ -182,14 +182,19 @@ def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() 
         "the[ qu␛]ick",
         " ▁▁  █▅▅ ▃▃▃",
         "surprisal, up to 7.0 bits · in brackets: less likely than 1 in 8",
+        HOW_TO_READ_SURPRISAL,
         "perplexity 4.00",
     ]
+
+
+def test_where_nothing_is_surprising_no_bar_is_high() -> None:
+    assert drawn(ShadedText((("a", 0.001), ("b", 0.0), ("c", 0.5))))[1] == "▁▁▅"
 
 
 def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
     screen = Screen()
     draw(screen.terminal(colour=True), SHADED)
-    first, bars, legend, _ = screen.getvalue().splitlines()
+    first, bars, legend, *_ = screen.getvalue().splitlines()
     dim, accent, warning, error = map(THEMES["dark"].apply, (DIM, ACCENT, WARNING, ERROR))
     assert first == f"{dim}t{RESET}he{error} q{RESET}{warning}u␛{RESET}{accent}ick{RESET}"
     assert bars.endswith(f"{error} █{RESET}{warning}▅▅{RESET}{accent}▃▃▃{RESET}")
@@ -199,6 +204,7 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
         "the qu␛ick",
         " ▁▁ █▅▅▃▃▃",
         "surprisal: up to 1 bit (1 in 2) · 3 bits (1 in 8) · 6 bits (1 in 64) · more",
+        HOW_TO_READ_SURPRISAL,
         "perplexity 4.00",
     ]
 
@@ -210,14 +216,14 @@ def test_entropies_are_a_line_of_their_own() -> None:
         " ▁▁  ▃▅▅ ███",
         "surprisal, up to 7.0 bits · in brackets: less likely than 1 in 8",
         "entropy, up to 4.0 bits, 1.8 on average",
-        HOW_TO_READ_SURPRISAL,
+        HOW_TO_READ_BOTH,
         "perplexity 4.00",
     ]
 
 
 def test_each_bar_stands_under_its_token_on_every_row() -> None:
     words = (("one", 4.0), (" two", 2.0), (" three", 8.0), ("\n", 4.0), ("你好", 2.0), (" ", 4.0), ("abcdefghijk", 8.0))
-    screen = Screen(11, 20)
+    screen = Screen(11, 30)
     draw(screen.terminal(colour=True), ShadedText(words))
     assert screen.lines[:8] == [
         *("one two", "▅▅▅ ▃▃▃"),
@@ -225,6 +231,11 @@ def test_each_bar_stands_under_its_token_on_every_row() -> None:
         *("你好 abcd", "▃▃▃▃▅████"),
         *("efghijk", "███████"),
     ]
+
+
+def test_a_list_that_is_too_long_for_its_column_ends_at_an_item() -> None:
+    table = Table(("layer", "likeliest"), (("1", "'!' 80 % · ' there' 20 %"), ("2", "x" * 30)))
+    assert drawn(table, 27) == ["layer  likeliest", "1      '!' 80 % · …", f"2      {'x' * 18}…"]
 
 
 def test_pieces_are_not_broken() -> None:

@@ -48,10 +48,11 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     is_cut = len(heat.columns) > max_columns
     first = len(heat.columns) - max_columns + 1 if is_cut else 0
     columns = [*[EARLIER] * is_cut, *heat.columns[first:]]
+    height -= len(terminal.title_lines(heat.title)) - 1
     spare = height - RESERVED_LINES - 2 - len(heat.rows)
     label_height = min(max(1, height // LINES_PER_LABEL_LINE, spare), max(map(len, columns)))
     start = max(0, len(heat.rows) - max(3, height - RESERVED_LINES - label_height - 2))
-    terminal.title(fit(heat.title, width - 1))
+    terminal.title(heat.title)
     for chars in zip(*(f"{shorten(label, label_height):>{label_height}}" for label in columns), strict=True):
         line = "".join(char + " " * (cell_width - get_cwidth(char)) for char in chars)
         terminal.line(f"{'':{gutter}} {line.rstrip()}", DIM)
@@ -71,7 +72,7 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
 def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
     """Draw small maps, all on one screen, or only their captions if the maps would be too small."""
     width, height = terminal.size()
-    rows, lines = heat.rows, height - RESERVED_LINES - 1
+    rows, lines = heat.rows, height - RESERVED_LINES - len(terminal.title_lines(heat.title))
     if len(rows) == 1 or len(rows[0]) == 1:  # wrap a single row or column so that the maps become largest
         maps = tuple(chain(*rows))
         across = max(range(len(maps), 0, -1), key=lambda across: min(_size(len(maps), across, width, lines)))
@@ -83,7 +84,7 @@ def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
     if not is_large_enough:
         cells = max(get_cwidth(one.caption) for one in chain(*rows)) + GAP
         across = max(1, (width - 1) // cells)
-    terminal.title(fit(heat.title, width - 1))
+    terminal.title(heat.title)
     for maps in rows:
         for start in range(0, len(maps), across):
             captions = [fit(one.caption, cells - 1) for one in maps[start : start + across]]

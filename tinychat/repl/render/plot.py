@@ -146,8 +146,8 @@ def _labelled_ticks(low: float, high: float, most: int, least_step: float = 0.0)
 
 
 def blocks(values: Sequence[float]) -> str:
-    """Return a block for each value, as high as that is between 0 and the largest."""
-    top = max(values, default=0.0) or 1.0
+    """Return a block for each value, as high as that is between 0 and the largest, or 1 if all are smaller."""
+    top = max([1.0, *values])
     return "".join(BLOCKS[min(len(BLOCKS) - 1, int(len(BLOCKS) * value / top))] for value in values)
 
 

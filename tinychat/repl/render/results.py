@@ -20,7 +20,7 @@ from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.lesson import draw_page
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import blocks
-from tinychat.repl.render.terminal import SEPARATOR, Terminal, break_line, fit, pad, wrap_items
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, break_line, fit, fit_items, pad, wrap_items
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
@@ -48,7 +48,8 @@ SHADES = (
 SURPRISING = 3
 """Bits of surprisal above which a token is put in brackets, where there are no colours."""
 HOW_TO_READ_BARS = "a longer bar is likelier · › the token chosen · cut: removed by filters"
-HOW_TO_READ_SURPRISAL = "upper bars: how unlikely each token was · lower: how unsure the model was there"
+HOW_TO_READ_SURPRISAL = "a higher bar: a less likely token"
+HOW_TO_READ_BOTH = "upper bars: how unlikely each token was · lower: how unsure the model was there"
 NEW_LINE = re.compile(r"(\n)")
 TAB = " " * 4
 """Cells of a tab in a shaded text."""
@@ -146,7 +147,7 @@ def _draw_table(terminal: Terminal, table: results.Table) -> None:
         if index in table.right:
             grid.columns[-1].justify = "right"
     for row in table.rows:
-        cells = [fit(cell, width) for cell, width in zip(row, widths, strict=True)]
+        cells = [fit_items(cell, width) for cell, width in zip(row, widths, strict=True)]
         if wraps:
             cells[-1] = one_line(row[-1])
         grid.add_row(*(Text(cell, _cell_style(table, index, row)) for index, cell in enumerate(cells)))
@@ -289,6 +290,8 @@ def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
         terminal.line(f"{_surprisal_range(shaded)} · {BRACKETS_LEGEND}", DIM)
     if shaded.entropies:
         terminal.line(_entropy_range(shaded), DIM)
+        terminal.line(HOW_TO_READ_BOTH, DIM)
+    else:
         terminal.line(HOW_TO_READ_SURPRISAL, DIM)
     _notes(terminal, shaded.notes)
 

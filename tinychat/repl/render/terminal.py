@@ -182,12 +182,19 @@ class Terminal:
             self.flow(f"{text}\n", style)
 
     def title(self, text: str) -> None:
-        """Write the title of a drawing on a line: what it is stands out, and facts about it follow."""
-        what, separator, facts = text.partition(SEPARATOR)
+        """Write the title of a drawing: what it is stands out, and facts about it follow, on lines of whole facts."""
+        first, *rest = self.title_lines(text)
+        what, separator, facts = first.partition(SEPARATOR)
         self.fresh_line()
         self.write(what, BOLD)
         self.write(separator + facts, DIM)
         self.write("\n")
+        for line in rest:
+            self.line(line, DIM)
+
+    def title_lines(self, text: str) -> list[str]:
+        """Return the lines of a title."""
+        return list(wrap_items(text.split(SEPARATOR), self.width - 1)) or [""]
 
     def fresh_line(self) -> None:
         """Start a new line, unless the cursor is at the start of one."""
@@ -539,6 +546,15 @@ def fit(text: str, width: int) -> str:
         if cells < width:  # leaves room for the …
             end = index + 1
     return text
+
+
+def fit_items(text: str, width: int) -> str:
+    """Return a list's items that fit in `width` cells, then …; a text that is no list is truncated as by `fit`."""
+    items = text.split(SEPARATOR)
+    while get_cwidth(text) > width and len(items) > 1:
+        items.pop()
+        text = SEPARATOR.join([*items, "…"])
+    return fit(text, width)
 
 
 def break_line(line: str, width: int) -> list[str]:
