@@ -85,6 +85,12 @@ def _write_tinychat(info: ModelInfo, folder: Path) -> None:
     _save(info, replace(info, folder=folder), training, read_card(info.folder, info.files), is_half=True)
 
 
+def _write_html(info: ModelInfo, path: Path) -> None:
+    from tinychat.formats.page import write_page
+
+    write_page(info, path)
+
+
 FORMATS: Mapping[str, Format] = {
     "transformers": Format(
         "a folder for transformers: GPT-2 or Llama where the shape allows, else with its own code",
@@ -93,6 +99,10 @@ FORMATS: Mapping[str, Format] = {
     "tinychat": Format(
         "a folder to share: weights in bf16, half the size, and no paths of this machine",
         lambda path: False, write=_write_tinychat,
+    ),
+    "html": Format(
+        "one file that anybody opens in a browser, where the model answers: no installation, no network",
+        lambda path: False, write=_write_html, suffix=".html",
     ),
 }  # fmt: skip
 """Formats by their names."""

@@ -231,7 +231,7 @@ function startPage() {
     const isChat = header.mode === "chat";
     prompt.placeholder = isChat ? "Say something" : "Begin a text";
     prompt.setAttribute("aria-label", isChat ? "Your message" : "The beginning of a text, which the model continues");
-    send.textContent = isChat ? "Send" : "Go on";
+    send.textContent = isChat ? "Send" : "Write";
     at("about-button").disabled = at("settings-button").disabled = false;
     const isWide = matchMedia("(min-width: 64rem)").matches;
     showSettings(isWide);
@@ -258,7 +258,7 @@ function startPage() {
 
   function showButtons() {
     const isSpeaking = Boolean(speaking);
-    send.textContent = isSpeaking ? "Stop" : header?.mode === "chat" ? "Send" : "Go on";
+    send.textContent = isSpeaking ? "Stop" : header?.mode === "chat" ? "Send" : "Write";
     send.classList.toggle("stop", isSpeaking);
     send.disabled = !header || (!isReady && Boolean(waiting));
     at("welcome").hidden = conversation.turns.length > 0;
@@ -382,14 +382,19 @@ function startPage() {
   at("about-button").addEventListener("click", openAbout);
   at("about").addEventListener("click", (event) => event.target === at("about") && at("about").close());
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
+    if (event.key !== "Escape" || at("about").open) return;
+    const open = [...views.values()].find((view) => !view.why.hidden);
     if (speaking) stop();
+    else if (open) open.hideWhy();
     else if (edited) {
       edited = null;
       prompt.value = "";
       onTyped();
       showHint();
     }
+  });
+  document.addEventListener("click", (event) => {
+    for (const view of views.values()) if (!view.element.contains(event.target)) view.hideWhy();
   });
   startLoading();
 }

@@ -33,7 +33,7 @@ function make(name, options = {}, ...children) {
 }
 
 const percent = (fraction) =>
-  fraction > 0 && fraction < 0.0005 ? "< 0.1 %" : `${(100 * fraction).toFixed(fraction > 0 && fraction < 0.0995 ? 1 : 0)} %`;
+  fraction > 0 && fraction < 0.0005 ? "<0.1 %" : `${(100 * fraction).toFixed(fraction > 0 && fraction < 0.0995 ? 1 : 0)} %`;
 const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 /** Return how surprising a token was, as one of four steps: up to 1, 3 and 6 bits, and more. */
@@ -159,6 +159,9 @@ class TurnView {
       make("p", { class: "legend" }, make("span", { class: "key before" }, "the model"), " ", make("span", { class: "key after" }, "after temperature and filters")),
       make("ul", {}, ...list),
       make("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => (this.hideWhy(), this.text.focus()) }, "×")); // prettier-ignore
+    const lines = this.answer.querySelector(`.token[data-index="${index}"]`).getClientRects();
+    const bottom = (lines[0]?.bottom ?? 0) - this.element.getBoundingClientRect().top;
+    this.why.style.top = `${Math.max(0, bottom) + 8}px`;
     this.why.hidden = false;
     this.why.scrollIntoView({ block: "nearest" });
   }

@@ -1,0 +1,205 @@
+"""A page in Chromium, opened from a file, as a person uses it: no server, no requests, no errors in the console."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.formats.page import write_page
+from tinychat.store.models import CARD, CONFIG, find_model, open_info, read_tokenizer
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright, which drives a browser, is not installed")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="there is no chromium: apt-get install chromium"),
+]
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+SLOW_MOTION = "input[aria-label='Slow motion']"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A person's visit to a page: what went wrong, and what it asked the network for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.page = browser.new_context(**options).new_page()
+        self.faults: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.faults.append(message.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("body[data-ready]")
+
+    def say(self, text: str) -> str:
+        """Type a prompt and return the answer."""
+        count = self.page.locator(".turn").count()
+        self.page.fill("#prompt", text)
+        self.page.press("#prompt", "Enter")
+        self.page.wait_for_selector(f".turn:nth-child({count + 1}) .facts")
+        return str(self.page.locator(".turn .answer").last.text_content())
+
+    def tokens(self) -> list[str]:
+        return [one.text_content() for one in self.page.locator(".turn:last-of-type .token").all()]
+
+    def leave(self) -> None:
+        """Check that nothing went wrong, and that all of the page came from its file."""
+        assert self.faults == []
+        assert [url for url in self.requests if not url.startswith(("file:", "blob:"))] == []
+        self.page.context.close()
+
+
+@pytest.fixture(scope="module")
+def smalltalk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "smalltalk.html"
+    write_page(open_info(find_model("smalltalk")), path)
+    return path
+
+
+def test_a_conversation(browser: Any, smalltalk: Path, tmp_path: Path) -> None:
+    visit = Visit(browser, smalltalk, viewport={"width": 1280, "height": 800})
+    page = visit.page
+    assert page.title() == page.text_content("h1") == "smalltalk"
+    page.fill("#prompt", "what is 7 plus 5?")
+    assert page.locator(".chip").count() == len(read_tokenizer(find_model("smalltalk")).encode("what is 7 plus 5?"))
+    page.check("text=Greedy")
+    assert visit.say("what is 7 plus 5?") == "7 plus 5 is 12."
+    assert visit.say("and what does a cow say?").startswith("A cow says moo")
+    with page.expect_download() as download:
+        page.click("text=Download")
+    assert download.value.suggested_filename == "smalltalk-conversation.md"
+    assert "> what is 7 plus 5?\n\n7 plus 5 is 12.\n" in Path(download.value.path()).read_text("utf-8")
+
+    page.click("text=Undo")
+    assert page.locator(".turn").count() == 1
+    page.click("text=Redo")
+    assert page.locator(".turn").count() == 2
+    page.locator(".turn").first.locator("text=Edit").click()
+    page.fill("#prompt", "what is 2 plus 2?")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector(".turn .branches")
+    assert page.locator(".turn .answer").all_text_contents() == ["2 plus 2 is 4."]
+    page.click("[aria-label='Previous answer']")
+    assert page.locator(".turn .answer").first.text_content() == "7 plus 5 is 12."
+    assert page.locator(".turn").count() == 2  # with what followed
+    page.click("#about-button")
+    assert page.locator("#about .curve polyline").count() == 2
+    assert "Train it again" not in page.text_content("#about")
+    visit.leave()
+
+
+def test_settings_act_while_the_model_speaks_and_stop_stops(browser: Any, smalltalk: Path) -> None:
+    visit = Visit(browser, smalltalk, viewport={"width": 1280, "height": 800})
+    page = visit.page
+    page.locator(SLOW_MOTION).fill("100")
+    page.fill("#prompt", "tell me a story")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector(".token >> nth=2")
+    page.locator("input[aria-label='Temperature']").fill("1.2")
+    page.wait_for_selector(".mark >> text=temperature 0.4 → 1.2")
+    page.click("#send")  # Stop
+    assert page.text_content("#send") == "Send"
+    stopped = visit.tokens()
+    page.wait_for_timeout(300)
+    assert visit.tokens() == stopped
+    assert "stopped" in page.text_content(".facts")
+    page.locator(SLOW_MOTION).fill("0")
+    page.click("text=Continue")
+    page.wait_for_function("!document.querySelector('.facts')?.textContent.includes('stopped')")
+    assert visit.tokens()[: len(stopped)] == stopped
+    visit.leave()
+
+
+def test_another_token_can_be_chosen_with_the_keyboard(browser: Any, smalltalk: Path) -> None:
+    visit = Visit(browser, smalltalk, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page = visit.page
+    visit.say("hello there")
+    before = visit.tokens()
+    page.focus(".said")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.text_content("#status").startswith("Token 2")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".why li")
+    shares = page.locator(".why li .share:not(.after)").all_text_contents()
+    assert 99 <= sum(float(share.strip("<% ")) for share in shares) <= 101 or len(shares) == 10
+    other = page.locator(".why li button:not(.it)").first
+    chosen = other.locator(".word").text_content()
+    other.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".turn .branches")
+    page.wait_for_selector(".facts")
+    after = visit.tokens()
+    assert after[0] == before[0]
+    assert after[1].replace(" ", "␣") == chosen
+    page.click("[aria-label='Previous answer']")
+    assert visit.tokens() == before
+    page.click("#settings-button")
+    page.check("text=Shade by surprise")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.leave()
+
+
+EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u202e\u2066]]>\x1b[31m"
+
+
+def test_a_hostile_model_makes_a_harmless_page(browser: Any, chatter: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "evil"
+    shutil.copytree(chatter, folder)
+    config = json.loads((folder / CONFIG).read_text("utf-8"))
+    config |= {"name": EVIL, "description": EVIL + "`<b>x</b>`" + "y" * 10_000}
+    (folder / CONFIG).write_text(json.dumps(config), "utf-8")
+    (folder / CARD).write_text(f"# {EVIL}\n\n{EVIL}\n\n| {EVIL} | {EVIL} |\n\n    {EVIL}\n" + "z" * 3_000_000, "utf-8")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    vocabulary = tokenizer["model"]["vocab"]
+    for token in ("</script><img/src=x>", "<svg/onload=alert(1)>", "&lt;" * 20, "x" * 2_000_000):
+        word = next(word for word in vocabulary if len(word) > 2 and word.isalpha())
+        vocabulary[token] = vocabulary.pop(word)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    path = tmp_path / "evil.html"
+    write_page(open_info(folder), path)
+    head, _, rest = path.read_text("utf-8").partition('<script type="application/octet-stream"')
+    assert "onerror" not in head.partition("<style>")[0].replace("&lt;img src=x onerror=alert(1)&gt;", "")
+    assert rest.count("</script>") == 2
+
+    visit = Visit(browser, path)
+    page = visit.page
+    page.fill("input[aria-label='Temperature, exactly']", "50")
+    page.keyboard.press("Tab")
+    visit.say(EVIL)
+    page.click("#about-button")
+    page.keyboard.press("Escape")
+    page.locator(".token").first.click()
+    page.wait_for_selector(".why li")
+    assert page.locator("img, svg:not(.curve), b, iframe, object, embed, link").count() == 0
+    assert page.locator("script").count() == 1
+    for selector in ("h1", "#description", ".bubble", "#about"):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", page.text_content(selector))
+    assert "<img src=x onerror=alert(1)>" in page.text_content("h1")
+    visit.leave()
+
+
+def test_a_browser_that_is_too_old_is_told(browser: Any, smalltalk: Path) -> None:
+    context = browser.new_context()
+    context.add_init_script("delete globalThis.DecompressionStream")
+    page = context.new_page()
+    page.goto(smalltalk.as_uri())
+    assert "it lacks DecompressionStream" in page.text_content("[role=alert]")
+    context.close()
