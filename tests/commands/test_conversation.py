@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -73,6 +74,22 @@ def test_clear_begins_anew(talk: Talk) -> None:
 def test_without_an_answer_there_is_nothing_to_act_on(talk: Talk, line: str) -> None:
     with pytest.raises(UsageError):
         talk.do(line)
+
+
+def test_share_writes_the_open_model_as_a_page(talk: Talk, chatter: Path, tmp_path: Path) -> None:
+    talk.session.open_model(str(chatter))
+    written = talk.do("/share")
+    assert isinstance(written, Message)
+    assert re.fullmatch(r"chatter\.html: \d+\.\d [kM]B; whoever opens it talks to chatter", written.lines[0])
+    assert (tmp_path / "chatter.html").read_text("utf-8").startswith("<!doctype html>")
+    (tmp_path / "chatter.html").write_text("mine")
+    question = talk.do("/share chatter.html")
+    assert isinstance(question, Question)
+    assert (tmp_path / "chatter.html").read_text() == "mine"
+    question.act()
+    assert (tmp_path / "chatter.html").read_text("utf-8").startswith("<!doctype html>")
+    with pytest.raises(UsageError, match="is no file"):
+        talk.do("/share .")
 
 
 def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) -> None:

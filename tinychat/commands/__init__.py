@@ -10,7 +10,8 @@ _OTHERS = (*models.COMMANDS, *training.COMMANDS, *inspect.COMMANDS, *copied.COMM
 _SYNONYMS = {
     "retry": "reroll rerun anew", "continue": "go-on next proceed", "undo": "back revert rewind oops",
     "edit": "change correct fix rephrase", "clear": "cls restart forget wipe", "save": "write store keep dump",
-    "open": "read restore reopen", "export": "copy html markdown screenshot", "repeat": "reproduce",
+    "open": "read restore reopen", "export": "copy html markdown screenshot", "share": "send html page publish",
+    "repeat": "reproduce",
     "branch": "fork force replace", "tree": "history branches log turns", "goto": "jump checkout",
     "samples": "variants several batch", "compare": "sweep versus vs diff", "pick": "choose select take",
     "greedy": "deterministic argmax", "sample": "random stochastic", "settings": "config options preferences params",

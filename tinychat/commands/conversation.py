@@ -32,12 +32,13 @@ from tinychat.commands.results import (
 from tinychat.config.option import Option, Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
-from tinychat.formats.registry import open_model
+from tinychat.formats.registry import export_model, open_model
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
-from tinychat.textutil import count, json_line, shorten
+from tinychat.store.names import check_name
+from tinychat.textutil import byte_size, count, json_line, shorten
 from tinychat.untrusted import open_regular, parse_json, read_json
 
 MAX_QUOTE = 50
@@ -162,6 +163,25 @@ def export(session: Session, text: str) -> Result:
     path = _path(text, "export", "talk.html")
     _last(session)
     return ask_to_replace(path, Export(path))
+
+
+@command("share", "models", "as one HTML file", usage="[FILE]", example="/share", complete=complete_paths)
+def share(session: Session, text: str) -> Result:
+    """Write the open model as one HTML file, in which it answers in any browser, without installation or network.
+
+    The file is named after the model; it holds nothing of the conversation.
+    """
+    info = session.model.info
+    path = to_path(unquote(text)) if text else Path(f"{check_name(info.name)}.html")
+
+    def write() -> Message:
+        export_model(info, "html", path)
+        return Message((f"{path}: {byte_size(path.stat().st_size)}; whoever opens it talks to {info.name}",))
+
+    if path.exists():
+        ask_to_replace(path, Message())
+        return Question(f"{path} exists: replace it?", write, refused="nothing is written")
+    return write()
 
 
 def ask_to_replace(path: Path, result: Result) -> Result:
@@ -369,4 +389,4 @@ def goto(session: Session, text: str) -> Result:
     return Message((f"› {turn.prompt}", turn.answer), (note,))
 
 
-COMMANDS = (retry, continue_, undo, edit, clear, save, open_, export, repeat, branch, tree, goto)
+COMMANDS = (retry, continue_, undo, edit, clear, save, open_, export, share, repeat, branch, tree, goto)
