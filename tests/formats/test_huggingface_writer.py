@@ -138,7 +138,16 @@ def test_exported_code_needs_torch_and_transformers_alone() -> None:
             node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
         ]
         names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
-        allowed = {"functools", "math", "typing", "torch", "transformers", "tokenizers", "configuration_tinychat"}
+        allowed = {
+            "functools",
+            "math",
+            "pathlib",
+            "typing",
+            "torch",
+            "transformers",
+            "tokenizers",
+            "configuration_tinychat",
+        }
         assert {name.split(".")[0] for name in names} <= allowed
 
 
@@ -239,10 +248,13 @@ def test_a_translator_translates_like_tinychat(transformers: Any, tmp_path: Path
     trust = {"trust_remote_code": True}
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out", **trust)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out", **trust)
+    for one in (model, tokenizer):
+        one.save_pretrained(tmp_path / "again")
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "again", **trust)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "again", **trust)
     inputs = tokenizer(["Where is the station?", "No."], padding=True, return_tensors="pt")
-    assert tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True) == [
-        "¿Dónde está la estación?", "No.",
-    ]  # fmt: skip
+    translated = tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True)
+    assert translated == ["¿Dónde está la estación?", "No."]
 
 
 def test_settings_of_a_model_go_out_with_it(chatter: Path, tmp_path: Path) -> None:
