@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tinychat.config.settings import Settings
-from tinychat.formats.registry import open_model
+from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
 from tinychat.store.models import read_tokenizer
@@ -92,6 +92,22 @@ def test_every_architecture_predicts_as_in_transformers(case: str, letters: Path
         if model is not None:
             with torch.inference_mode():
                 torch.testing.assert_close(model(ids)[0], logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_every_architecture_goes_out_as_it_came(case: str, letters: Path, tmp_path: Path) -> None:
+    theirs = make(case, letters, tmp_path / "theirs")
+    import_model(tmp_path / "theirs", "kept", tmp_path / "kept")
+    ids = torch.randint(VOCABULARY, (1, 40))
+    for name in ("theirs", "kept"):
+        export_model(open_model(str(tmp_path / name)), "transformers", tmp_path / f"{name} again")
+        again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / f"{name} again")
+        assert again.config.model_type == CASES[case]["model_type"]
+        assert again.state_dict().keys() == theirs.state_dict().keys()
+        assert all(torch.equal(again.state_dict()[name], weight) for name, weight in theirs.state_dict().items())
+        with torch.inference_mode():
+            torch.testing.assert_close(again(ids).logits, theirs(ids).logits, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """Folders of `transformers`: opened where they lie, and written.
 
 Reading maps the weights under our names; those in another layout, such as fused queries, keys and values, are copied.
-Writing makes a GPT-2 or a Llama, which most tools read, of a model of such a shape; any other brings its own code: see
-`huggingface_writer.py`.
+Writing makes one of a model of such a shape, which most tools read: the type that it had, or the first that fits. Any
+other model brings its own code: see `huggingface_writer.py`.
 """
 
 import math
@@ -54,8 +54,8 @@ class Architecture:
     class_name: str
     required: Mapping[str, Any]
     """Fields of our architecture and the only values that the model type supports."""
-    to_config: Callable[[Mapping[str, Any]], dict[str, Any]] | None
-    """From our architecture to fields of `transformers`' config; `from_config` goes back. None: it is read only."""
+    to_config: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """From our architecture to fields of `transformers`' config; `from_config` goes back."""
     from_config: Callable[[Mapping[str, Any]], dict[str, Any]]
     names: Mapping[str, str]
     """Names of modules: ours → those of `transformers`; `{}` stands for the layer."""
@@ -67,6 +67,8 @@ class Architecture:
     """Whether it holds query, key and value of the first head, then those of the second, and so on."""
     tied: bool = False
     """Default of `tie_word_embeddings`."""
+    varies: tuple[str, ...] = ()
+    """Fields of `required` that may have any value, which `to_config` writes."""
 
 
 PROJECTIONS = ("query", "key", "value")
@@ -81,12 +83,12 @@ REQUIRED = {
 
 
 def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
-    activation = next(theirs for theirs, name in ACTIVATIONS.items() if name == ours["feed_forward"])
     return {
         "n_positions": ours["context_length"], "n_embd": ours["d_model"], "n_layer": ours["n_layer"],
         "n_head": ours["n_head"], "n_inner": ours["d_ff"],
-        "activation_function": activation, "layer_norm_epsilon": ours["norm_eps"],
+        "activation_function": _their_activation(ours), "layer_norm_epsilon": ours["norm_eps"],
         "resid_pdrop": ours["dropout"], "embd_pdrop": ours["dropout"], "attn_pdrop": ours["dropout"],
+        "scale_attn_weights": ours["scale_scores"],
     }  # fmt: skip
 
 
@@ -127,6 +129,16 @@ def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _mistral_to(ours: Mapping[str, Any]) -> dict[str, Any]:
+    return _llama_to(ours) | {"sliding_window": ours["attention_window"]}
+
+
+def _qwen_to(ours: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {"L": "sliding_attention", "G": "full_attention"}
+    layer_types = [kinds[kind] for kind in _window_kinds(ours)]
+    return _mistral_to(ours) | {"use_sliding_window": "L" in _window_kinds(ours), "layer_types": layer_types}
+
+
 def _mistral_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     window, kinds = theirs.get("sliding_window"), theirs.get("layer_types")
     if theirs.get("use_sliding_window") is False or (type(window) is int and window >= MAX_CONTEXT):
@@ -142,6 +154,17 @@ def _mistral_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     return _llama_from(theirs) | {"attention_window": window, "window_pattern": pattern if window else "L"}
 
 
+def _gpt_neox_to(ours: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "max_position_embeddings": ours["context_length"], "hidden_size": ours["d_model"],
+        "num_hidden_layers": ours["n_layer"], "num_attention_heads": ours["n_head"],
+        "intermediate_size": ours["d_ff"] or 4 * ours["d_model"], "hidden_act": _their_activation(ours),
+        "layer_norm_eps": ours["norm_eps"], "use_parallel_residual": ours["parallel"],
+        "rotary_emb_base": ours["rotary_base"], "rotary_pct": ours["rotary_fraction"],
+        "hidden_dropout": ours["dropout"], "attention_dropout": ours["dropout"],
+    }  # fmt: skip
+
+
 def _gpt_neox_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     if not theirs.get("attention_bias", True):
         raise ModelError("the model has no biases in attention, but elsewhere", "this combination is not known here")
@@ -152,6 +175,18 @@ def _gpt_neox_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
         "norm_eps": theirs.get("layer_norm_eps", 1e-5), "parallel": theirs.get("use_parallel_residual", True),
         "rotary_base": _rotary(theirs, "rope_theta", theirs.get("rotary_emb_base", 10_000.0)),
         "rotary_fraction": _rotary(theirs, "partial_rotary_factor", theirs.get("rotary_pct", 0.25)),
+    }  # fmt: skip
+
+
+def _gpt_neo_to(ours: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {"L": "local", "G": "global"}
+    return {
+        "max_position_embeddings": ours["context_length"], "hidden_size": ours["d_model"],
+        "num_layers": ours["n_layer"], "num_heads": ours["n_head"], "intermediate_size": ours["d_ff"],
+        "activation_function": _their_activation(ours), "layer_norm_epsilon": ours["norm_eps"],
+        "window_size": ours["attention_window"] or 256,
+        "attention_types": [[[kinds[kind]], 1] for kind in _window_kinds(ours)],
+        "resid_dropout": ours["dropout"], "embed_dropout": ours["dropout"], "attention_dropout": ours["dropout"],
     }  # fmt: skip
 
 
@@ -169,6 +204,16 @@ def _gpt_neo_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
         "attention_window": theirs.get("window_size", 256) if "L" in pattern else None,
         "window_pattern": pattern if "L" in pattern else "L",
     }  # fmt: skip
+
+
+def _window_kinds(ours: Mapping[str, Any]) -> str:
+    """Return the kind of each layer: L for local, G for global."""
+    pattern = ours["window_pattern"] if ours["attention_window"] else "G"
+    return "".join(pattern[layer % len(pattern)] for layer in range(ours["n_layer"]))
+
+
+def _their_activation(ours: Mapping[str, Any]) -> str:
+    return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours["feed_forward"])
 
 
 def _activation(theirs: Mapping[str, Any], name: str, default: str) -> str:
@@ -252,21 +297,30 @@ ARCHITECTURES = (
         transposed=True,
         fused="transformer.h.{}.attn.c_attn",
         tied=True,
+        varies=("scale_scores",),
     ),
     Architecture("llama", "LlamaForCausalLM", LLAMA_REQUIRED, _llama_to, _llama_from, _llama_names()),
-    Architecture("mistral", "MistralForCausalLM", LLAMA_REQUIRED, None, _mistral_from, _llama_names()),
     Architecture(
-        "qwen2", "Qwen2ForCausalLM", LLAMA_REQUIRED | {"qkv_bias": True}, None, _mistral_from, _llama_names()
+        "mistral", "MistralForCausalLM", LLAMA_REQUIRED | {"window_pattern": "L"}, _mistral_to, _mistral_from,
+        _llama_names(), varies=("attention_window",),
     ),
     Architecture(
-        "qwen3", "Qwen3ForCausalLM", LLAMA_REQUIRED | {"qk_norm": True, "qk_norm_affine": True}, None, _mistral_from,
-        _llama_names(LLAMA_LAYER | QWEN3_NORMS),
+        "qwen2", "Qwen2ForCausalLM", LLAMA_REQUIRED | {"qkv_bias": True}, _qwen_to, _mistral_from,
+        _llama_names(), varies=("attention_window",),
+    ),
+    Architecture(
+        "qwen3", "Qwen3ForCausalLM", LLAMA_REQUIRED | {"qk_norm": True, "qk_norm_affine": True}, _qwen_to,
+        _mistral_from, _llama_names(LLAMA_LAYER | QWEN3_NORMS), varies=("attention_window",),
     ),
     Architecture(
         "gpt_neox",
         "GPTNeoXForCausalLM",
-        REQUIRED | {"norm": "layernorm", "position": "rotary", "bias": True, "head_bias": False},
-        None,
+        REQUIRED
+        | {
+            "norm": "layernorm", "position": "rotary", "bias": True, "head_bias": False, "n_kv_head": None,
+            "d_head": None,
+        },
+        _gpt_neox_to,
         _gpt_neox_from,
         {
             "decoder.embedding": "gpt_neox.embed_in",
@@ -280,6 +334,7 @@ ARCHITECTURES = (
         },
         fused="gpt_neox.layers.{}.attention.query_key_value",
         fused_by_head=True,
+        varies=("parallel", "rotary_fraction"),
     ),
     Architecture(
         "gpt_neo",
@@ -287,9 +342,9 @@ ARCHITECTURES = (
         REQUIRED
         | {
             "norm": "layernorm", "position": "learned", "bias": True, "qkv_bias": False, "head_bias": False,
-            "scale_scores": False,
+            "scale_scores": False, "n_kv_head": None, "d_head": None,
         },
-        None,
+        _gpt_neo_to,
         _gpt_neo_from,
         {
             "decoder.embedding": "transformer.wte",
@@ -306,6 +361,7 @@ ARCHITECTURES = (
             "head": "lm_head",
         },
         tied=True,
+        varies=("attention_window",),
     ),
 )  # fmt: skip
 
@@ -321,34 +377,36 @@ def write(info: ModelInfo, folder: Path) -> None:
 
 def _convert(info: ModelInfo, weights: "Weights") -> "tuple[dict[str, Any], Weights]":
     """Return fields of the `config.json` of a model, and its weights, as `transformers` has them."""
-    architecture = _find_architecture(info.architecture)
-    if architecture is None or architecture.to_config is None:
+    opened_as = read_object(info.folder / CONFIG, MAX_CONFIG).get("model_type") if recognizes(info.folder) else None
+    own_first = sorted(ARCHITECTURES, key=lambda one: one.model_type != opened_as)
+    architecture = next((one for one in own_first if _fits(one, info.architecture)), None)
+    if architecture is None:
         return convert_to_own_code(info.architecture, weights)
     fields = {"model_type": architecture.model_type, "architectures": [architecture.class_name]}
-    converted = _convert_weights(architecture, weights, info.architecture["n_layer"])
+    converted = _convert_weights(architecture, weights, info.architecture["n_layer"], info.architecture["n_head"])
     if info.architecture["tie_embeddings"]:
-        converted.pop("lm_head.weight", None)
+        converted.pop(f"{architecture.names['head']}.weight", None)
     return fields | architecture.to_config(info.architecture), converted
 
 
-def _find_architecture(ours: Mapping[str, Any]) -> Architecture | None:
-    """Return the model type of an architecture of ours; None if `transformers` has none like it."""
-    for architecture in ARCHITECTURES:
-        if architecture.to_config is None:
-            continue
-        wrong = {name for name, value in architecture.required.items() if ours[name] != value}
-        if ours["head_bias"] in (None, ours["bias"]) and not ours["bias"]:
-            wrong.discard("head_bias")
-        if ours["qkv_bias"] == ours["bias"]:
-            wrong.discard("qkv_bias")
-        if architecture.model_type == "gpt2" and ours["feed_forward"] not in ACTIVATIONS.values():
-            wrong.add("feed_forward")
-        if not wrong:
-            return architecture
-    return None
+def _fits(architecture: Architecture, ours: Mapping[str, Any]) -> bool:
+    """Return whether a model type supports an architecture of ours."""
+    required = architecture.required
+    if "feed_forward" not in required and ours["feed_forward"] not in ACTIVATIONS.values():
+        return False
+    defaults = {
+        "head_bias": ours["bias"], "qkv_bias": ours["bias"], "n_kv_head": ours["n_head"],
+        "d_head": ours["d_model"] // ours["n_head"],
+    }  # fmt: skip
+
+    def value_of(fields: Mapping[str, Any], name: str) -> object:
+        return defaults.get(name) if fields[name] is None else fields[name]
+
+    compared = (name for name in required if name not in architecture.varies)
+    return all(value_of(required, name) == value_of(ours, name) for name in compared)
 
 
-def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: int) -> "Weights":
+def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: int, n_head: int) -> "Weights":
     """Convert weights from our names and layouts to those of `transformers`."""
     import torch
 
@@ -363,8 +421,12 @@ def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: in
                 out[f"{theirs.format(layer)}.{kind}"] = weight.contiguous()
     for layer, kind in product(range(n_layer if architecture.fused else 0), ("weight", "bias")):
         parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}.{kind}" for part in PROJECTIONS]
-        joined = torch.cat([weights[part] for part in parts])
-        joined = joined.T if kind == "weight" else joined
+        if architecture.fused_by_head:
+            by_head = [weights[part].reshape(n_head, -1, *weights[part].shape[1:]) for part in parts]
+            joined = torch.stack(by_head, dim=1).flatten(0, 2)  # [3 · H · K, D] or [3 · H · K]
+        else:
+            joined = torch.cat([weights[part] for part in parts])
+        joined = joined.T if architecture.transposed and kind == "weight" else joined
         out[f"{architecture.fused.format(layer)}.{kind}"] = joined.contiguous()
     return out
 

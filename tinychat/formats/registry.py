@@ -93,7 +93,7 @@ def _write_html(info: ModelInfo, path: Path) -> None:
 
 FORMATS: Mapping[str, Format] = {
     "transformers": Format(
-        "a folder for transformers: GPT-2 or Llama where the shape allows, else with its own code",
+        "a folder for transformers: GPT-2, Llama or the like where the shape allows, else with its own code",
         _is_transformers, _read_transformers, _write_transformers,
     ),
     "tinychat": Format(
