@@ -266,7 +266,8 @@ def export(model: str, to: str, out: Path | None) -> None:
 def import_(path: Path, name: str | None, out: Path | None) -> None:
     """Import a model of another tool, or one of tinychat's own; without that, `tinychat -m PATH` opens it, too.
 
-    PATH is a folder that transformers saved, or a folder of tinychat; docs/training.md lists the architectures.
+    PATH is a folder that transformers saved, a GGUF file, or a folder of tinychat; docs/training.md lists the
+    architectures.
     """
     name = check_name(name or (path.resolve().stem if path.is_file() else path.resolve().name))
     folder = out or find_named(paths.models_folder(), name) or paths.models_folder() / name

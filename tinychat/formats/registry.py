@@ -25,7 +25,9 @@ A writer takes a `ModelInfo`, whose weights `store.models.read_weights` reads, a
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from tinychat.errors import ModelError, UsageError
 from tinychat.model.shapes import checked_config
@@ -47,7 +49,7 @@ from tinychat.store.weights import Precision
 
 @dataclass(frozen=True)
 class Format:
-    """What another tool reads or writes. The functions import their file of this folder when they are called."""
+    """What another tool reads or writes."""
 
     description: str
     recognizes: Callable[[Path], bool]
@@ -58,22 +60,18 @@ class Format:
     """Of the file that `write` makes; empty: it makes a folder."""
 
 
-def _is_transformers(path: Path) -> bool:
-    from tinychat.formats.huggingface import recognizes
+def _later(module: str, function: str, *options: object) -> Callable[..., Any]:
+    """Return a function of a file of this folder that is imported when it is called; `options` follow its arguments."""
 
-    return recognizes(path)
+    def call(*arguments: object) -> Any:
+        return getattr(import_module(f"tinychat.formats.{module}"), function)(*arguments, *options)
 
-
-def _read_transformers(path: Path) -> ModelInfo:
-    from tinychat.formats.huggingface import read
-
-    return read(path)
+    return call
 
 
-def _write_transformers(info: ModelInfo, folder: Path) -> None:
-    from tinychat.formats.huggingface import write
-
-    write(info, folder)
+def _never(path: Path) -> bool:
+    """Recognize nothing: the format is only written."""
+    return False
 
 
 def _write_tinychat(info: ModelInfo, folder: Path) -> None:
@@ -85,24 +83,24 @@ def _write_tinychat(info: ModelInfo, folder: Path) -> None:
     _save(info, replace(info, folder=folder), training, read_card(info.folder, info.files), is_half=True)
 
 
-def _write_html(info: ModelInfo, path: Path) -> None:
-    from tinychat.formats.page import write_page
-
-    write_page(info, path)
-
-
 FORMATS: Mapping[str, Format] = {
     "transformers": Format(
         "a folder for transformers: GPT-2, Llama or the like where the shape allows, else with its own code",
-        _is_transformers, _read_transformers, _write_transformers,
+        _later("huggingface", "recognizes"), _later("huggingface", "read"), _later("huggingface", "write"),
     ),
+    "gguf": Format(
+        "a folder with a GGUF file for llama.cpp, in F32, and a Modelfile for ollama: GPT-2 or Llama",
+        _later("gguf", "recognizes"), _later("gguf", "read"), _later("gguf", "write"),
+    ),
+    "gguf-f16": Format("the same in F16", _never, write=_later("gguf", "write", "F16")),
+    "gguf-q8_0": Format("the same in 8 bits", _never, write=_later("gguf", "write", "Q8_0")),
     "tinychat": Format(
         "a folder to share: weights in bf16, half the size, and no paths of this machine",
-        lambda path: False, write=_write_tinychat,
+        _never, write=_write_tinychat,
     ),
     "html": Format(
         "one file that anybody opens in a browser, where the model answers: no installation, no network",
-        lambda path: False, write=_write_html, suffix=".html",
+        _never, write=_later("page", "write_page"), suffix=".html",
     ),
 }  # fmt: skip
 """Formats by their names."""

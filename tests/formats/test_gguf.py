@@ -1,0 +1,283 @@
+"""GGUF files: written for llama.cpp, read where they lie, and refused if they are hostile."""
+
+import json
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.formats.conftest import PROMPTS, TEXT
+from tinychat.errors import ModelError, TinychatError, TokenizerError
+from tinychat.formats.registry import export_model, import_model, open_model
+from tinychat.generate.prompts import PromptEncoder
+from tinychat.model.loading import load_model
+from tinychat.store.models import ModelInfo, read_tokenizers, read_weights
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
+
+gguf = pytest.importorskip("gguf")
+Make = Callable[..., ModelInfo]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(("shape", "kind"), [("llama", "wordpiece"), ("gpt2", "char"), ("gpt2", "bpe")])
+def test_an_exported_file_holds_the_same_model(made: Make, tmp_path: Path, shape: str, kind: str) -> None:
+    info = made(shape, kind, chat=kind == "wordpiece")
+    export_model(info, "gguf", tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {f"{info.name}.gguf", "Modelfile"}
+    back = open_model(str(tmp_path / "out" / f"{info.name}.gguf"))
+    assert (back.mode, back.tokenizer_kind, back.template) == (info.mode, kind, info.template)
+    assert back.architecture["norm_eps"] == info.architecture["norm_eps"]
+    tokenizer, theirs = read_tokenizers(info)[0], read_tokenizers(back)[0]
+    assert [theirs.encode(prompt) for prompt in PROMPTS] == [tokenizer.encode(prompt) for prompt in PROMPTS]
+    ids = torch.tensor([tokenizer.encode(PROMPTS[0])])
+    logits = load_model(back)(ids)[..., : tokenizer.vocab_size]  # an end token may have been added
+    assert torch.equal(logits, load_model(info)(ids))
+    reader = gguf.GGUFReader(tmp_path / "out" / f"{info.name}.gguf")
+    assert {tensor.tensor_type.name for tensor in reader.tensors} == {"F32"}
+    assert reader.get_field("general.architecture").contents() == shape
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(("to", "error"), [("gguf-f16", 0.02), ("gguf-q8_0", 0.4)])
+def test_numbers_of_fewer_bits_are_read_and_kept(made: Make, tmp_path: Path, to: str, error: float) -> None:
+    info = made("llama", "wordpiece", chat=True)
+    export_model(info, to, tmp_path / "out")
+    kept = import_model(tmp_path / "out", "kept", tmp_path / "kept")
+    ids = torch.tensor([read_tokenizers(kept)[0].encode(TEXT[:80])])
+    difference = (load_model(kept)(ids) - load_model(info)(ids)).abs().max()
+    assert 0 < difference < error
+    half = sum(path.stat().st_size for path in (tmp_path / "out").iterdir())
+    assert half < 4 * info.parameters
+
+
+def write(path: Path, architecture: str = "llama", *, tensors: dict[str, Any] | None = None, **fields: Any) -> Path:
+    """Write a file of one layer of 32 by the `gguf` package; `fields` are added to it or replace others, or remove."""
+    writer, draw = gguf.GGUFWriter(path, architecture), np.random.default_rng(1)
+    values: dict[str, Any] = {
+        f"{architecture}.context_length": 16, f"{architecture}.embedding_length": 32, f"{architecture}.block_count": 1,
+        f"{architecture}.feed_forward_length": 64, f"{architecture}.attention.head_count": 2,
+        f"{architecture}.attention.layer_norm_rms_epsilon": 1e-5, "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": [*"abcdefgh", "ab", "abc"],
+        "tokenizer.ggml.merges": ["a b", "ab c"],
+    }  # fmt: skip
+    for name, value in (values | {name.replace("__", "."): value for name, value in fields.items()}).items():
+        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, bool: writer.add_bool}
+        if value is not None:
+            add.get(type(value), writer.add_array)(name, value)
+    shapes = {
+        "token_embd": (10, 32), "output_norm": (32,), "blk.0.attn_norm": (32,), "blk.0.attn_q": (32, 32),
+        "blk.0.attn_k": (32, 32), "blk.0.attn_v": (32, 32), "blk.0.attn_output": (32, 32), "blk.0.ffn_norm": (32,),
+        "blk.0.ffn_gate": (64, 32), "blk.0.ffn_up": (64, 32), "blk.0.ffn_down": (32, 64),
+    }  # fmt: skip
+    arrays: dict[str, Any] = {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    for name, array in ({f"{name}.weight": array for name, array in arrays.items()} | (tensors or {})).items():
+        if isinstance(array, tuple):
+            writer.add_tensor(name, gguf.quants.quantize(*array), raw_dtype=array[1])
+        else:
+            writer.add_tensor(name, array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
+def test_models_of_qwen_are_read(transformers: Any, tmp_path: Path, kind: str) -> None:
+    sizes = {"vocab_size": 10, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 8,
+             "num_key_value_heads": 1, "intermediate_size": 64, "max_position_embeddings": 16}  # fmt: skip
+    torch.manual_seed(3)
+    theirs = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(kind, **sizes)).eval()
+    for weight in theirs.parameters():
+        weight.normal_(std=0.3)
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    parts = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+             "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+             "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+             "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}  # fmt: skip
+    names |= {f"model.layers.0.{part}": f"blk.0.{name}" for part, name in parts.items()}
+    tensors = {}
+    for name, weight in theirs.state_dict().items():
+        module, _, suffix = name.rpartition(".")
+        tensors[f"{names[module]}.{suffix}"] = weight.numpy()
+    fields = {f"{kind}__attention__{name}": value for name, value in [
+        ("head_count_kv", 1), ("layer_norm_rms_epsilon", 1e-6), ("key_length", 8), ("value_length", 8)
+    ]}  # fmt: skip
+    write(tmp_path / "m.gguf", kind, tensors=tensors, **fields)
+    ids = torch.randint(10, (2, 12))
+    ours = load_model(open_model(str(tmp_path / "m.gguf")))
+    torch.testing.assert_close(ours(ids), theirs(ids).logits, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("type", ["Q4_0", "Q5_1", "Q8_0", "BF16"])
+def test_quantized_weights_are_widened(tmp_path: Path, type: str) -> None:
+    kind = gguf.GGMLQuantizationType[type]
+    up = np.random.default_rng(2).normal(size=(64, 32)).astype(np.float32)
+    info = open_model(str(write(tmp_path / "m.gguf", tensors={"blk.0.ffn_up.weight": (up, kind)})))
+    found = read_weights(info)["decoder.blocks.0.feed_forward.sublayer.up.weight"].numpy()
+    assert np.array_equal(found, gguf.quants.dequantize(gguf.quants.quantize(up, kind), kind))
+
+
+def test_vocabularies_of_other_tools_are_read(tmp_path: Path) -> None:
+    inner = train_vocabulary("bpe", [TEXT], 300, ["<|endoftext|>"])
+    values = json.loads(inner.to_str())
+    tokens = [inner.id_to_token(id) for id in range(300)]
+    fields = {
+        "tokenizer__ggml__tokens": tokens, "tokenizer__ggml__token_type": [1] * 299 + [3],
+        "tokenizer__ggml__merges": [" ".join(pair) for pair in values["model"]["merges"]],
+    }  # fmt: skip
+    tensors = {"token_embd.weight": np.ones((300, 32), np.float32)}
+    tokenizer, _ = read_tokenizers(open_model(str(write(tmp_path / "m.gguf", tensors=tensors, **fields))))
+    assert tokenizer.encode(TEXT) == Tokenizer(inner).encode(TEXT)
+    assert (tokenizer.decode(tokenizer.encode(TEXT)), tokenizer.special("end")) == (TEXT, 299)
+
+
+def test_sentencepiece_ids_are_those_of_sentencepiece(tmp_path: Path) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    (tmp_path / "text").write_text(TEXT * 9)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "text"), model_prefix=str(tmp_path / "m"), vocab_size=400, model_type="bpe",
+        byte_fallback=True, hard_vocab_limit=False, normalization_rule_name="identity", remove_extra_whitespaces=False,
+        minloglevel=2,
+    )  # fmt: skip
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
+    size = theirs.vocab_size()
+    kinds = [
+        2 if theirs.is_unknown(i) else 3 if theirs.is_control(i) else 6 if theirs.is_byte(i) else 1 for i in range(size)
+    ]
+    fields = {
+        "tokenizer__ggml__model": "llama", "tokenizer__ggml__tokens": [theirs.id_to_piece(id) for id in range(size)],
+        "tokenizer__ggml__scores": [theirs.get_score(id) for id in range(size)], "tokenizer__ggml__token_type": kinds,
+        "tokenizer__ggml__merges": None,
+    }  # fmt: skip
+    tensors = {"token_embd.weight": np.ones((size, 32), np.float32)}
+    tokenizer, _ = read_tokenizers(open_model(str(write(tmp_path / "m.gguf", tensors=tensors, **fields))))
+    texts = [*TEXT.splitlines(), "the quick brown fox", "  two  spaces ", "Кошка 猫 😀", "foxes"]
+    assert [tokenizer.encode(text) for text in texts] == [theirs.encode(text) for text in texts]
+    assert [tokenizer.decode(tokenizer.encode(text)) for text in texts] == texts
+    assert tokenizer.special("end") == theirs.eos_id()
+
+
+def test_what_gguf_cannot_hold_is_refused_with_the_first_field(made: Make, letters: Path, tmp_path: Path) -> None:
+    said = {
+        "its norm is layernorm, not rmsnorm": open_model(str(letters)),
+        "its feed_forward is gelu, not gelu_tanh": made("gpt2", "char", feed_forward="gelu"),
+        "no tokenizer like this one, word": made("llama", "word"),
+    }
+    for text, info in said.items():
+        with pytest.raises(ModelError, match=text) as caught:
+            export_model(info, "gguf", tmp_path / "out")
+        assert "retrain with `--" in caught.value.remedy
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"general__architecture": "mamba"}, "architecture 'mamba'"),
+        ({"llama__context_length": "many"}, "context_length that is no int"),
+        ({"llama__context_length": None}, "lacks llama.context_length"),
+        ({"llama__expert_count": 8}, "mixture of experts"),
+        ({"llama__rope__scaling__factor": 4.0}, "scales its rotary"),
+        ({"llama__attention__head_count": 0}, "n_head is 0"), ({"llama__block_count": 2}, "lacks blk.1."),
+        ({"llama__embedding_length": 64}, "has the shape"), ({"tokenizer__ggml__pre": "odd"}, "splitter 'odd'"),
+        ({"tokenizer__ggml__model": "bert"}, "kind 'bert'"), ({"tokenizer__ggml__tokens": [1]}, "no list of str"),
+        ({"tokenizer__ggml__token_type": [1]}, "10 tokens, and types of 1"),
+        ({"general__alignment": 0}, "alignment is 0"), ({"tokenizer__huggingface__json": "{"}, "no tokenizer.json"),
+        ({"tinychat__template": "[]"}, "bad chat template"),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    if "general__architecture" in fields:
+        path = write(tmp_path / "m.gguf", fields["general__architecture"])
+    else:
+        path = write(tmp_path / "m.gguf", **fields)
+    with pytest.raises((ModelError, TokenizerError), match=said):
+        load_model(open_model(str(path)))
+
+
+def header(tensors: int = 0, fields: int = 0, rest: bytes = b"") -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", 3, tensors, fields) + rest
+
+
+def text(value: bytes, length: int | None = None) -> bytes:
+    return struct.pack("<Q", len(value) if length is None else length) + value
+
+
+HOSTILE = {
+    "empty": b"", "other": b"PK\x03\x04" * 9, "version": b"GGUF" + struct.pack("<IQQ", 9, 0, 0),
+    "tensors": header(1 << 60), "fields": header(0, 1 << 60), "name": header(0, 1, text(b"x", 1 << 62)),
+    "type": header(0, 1, text(b"x") + struct.pack("<I", 99)),
+    "nested": header(0, 1, text(b"x") + struct.pack("<IIQ", 9, 9, 1)),
+    "texts": header(0, 1, text(b"x") + struct.pack("<IIQ", 9, 8, 1 << 50)),
+    "numbers": header(0, 1, text(b"x") + struct.pack("<IIQ", 9, 4, 1 << 50)),
+    "shape": header(1, 0, text(b"x") + struct.pack("<IQQIQ", 2, 1 << 40, 1 << 40, 0, 0)),
+    "dimensions": header(1, 0, text(b"x") + struct.pack("<I", 1 << 31)),
+    "quantized": header(1, 0, text(b"x") + struct.pack("<IQIQ", 1, 32, 77, 0)),
+    "outside": header(1, 0, text(b"x") + struct.pack("<IQIQ", 1, 32, 0, 1 << 62)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    path, began = tmp_path / "m.gguf", time.process_time()
+    path.write_bytes(HOSTILE[name])
+    with pytest.raises(ModelError, match="is no GGUF file that can be read") as caught:
+        open_model(str(path))
+    assert len(str(caught.value).splitlines()) <= 2
+    assert time.process_time() - began < 5
+
+
+def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    whole = write(tmp_path / "whole.gguf").read_bytes()
+    for length in (*range(0, 1500, 97), len(whole) - 1):
+        (tmp_path / "m.gguf").write_bytes(whole[:length])
+        with pytest.raises(TinychatError):
+            load_model(open_model(str(tmp_path / "m.gguf")))
+
+
+# --- llama.cpp itself: it takes minutes to build, so it is an extra of its own --------------------------------------
+
+
+@pytest.mark.slow
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    ("shape", "kind", "chat"),
+    [("gpt2", "char", False), ("gpt2", "bpe", True), ("gpt2", "wordpiece", False), ("llama", "char", True),
+     ("llama", "bpe", False), ("llama", "wordpiece", True)],
+)  # fmt: skip
+def test_llama_cpp_computes_the_same(made: Make, tmp_path: Path, shape: str, kind: str, chat: bool) -> None:
+    llama_cpp = pytest.importorskip(
+        "llama_cpp", reason="llama-cpp-python is not installed: `pip install .[test-llama]`"
+    )
+    from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+    info = made(shape, kind, chat=chat, steps=60)
+    export_model(info, "gguf", tmp_path / "out")
+    file = str(tmp_path / "out" / f"{info.name}.gguf")
+    llama = llama_cpp.Llama(file, n_ctx=256, n_threads=1, type_k=0, type_v=0, flash_attn=False, verbose=False)
+    encoder = PromptEncoder(read_tokenizers(info)[0], 256, info.template)
+    for prompt in (*PROMPTS, "HOW FAR?", "I") if chat else PROMPTS:
+        if chat:
+            formatter = Jinja2ChatFormatter(llama.metadata["tokenizer.chat_template"], eos_token="", bos_token="")
+            rendered = formatter(messages=[{"role": "user", "content": prompt}]).prompt
+            ids = llama.tokenize(rendered.encode(), add_bos=False, special=True)
+        else:
+            ids = llama.tokenize(prompt.encode(), add_bos=True, special=False)
+        assert ids == encoder.encode(prompt)
+    ours = theirs = encoder.encode(PROMPTS[0])
+    model = load_model(info)
+    llama.eval(theirs)
+    for _ in range(200):
+        ours = [*ours, int(model(torch.tensor([ours]))[0, -1].argmax())]
+        logits = np.ctypeslib.as_array(llama._ctx.get_logits(), shape=(llama.n_vocab(),))
+        theirs = [*theirs, int(logits.argmax())]
+        llama.eval(theirs[-1:])
+    assert theirs == ours

@@ -1,0 +1,177 @@
+"""Vocabularies in the formats of other tools: byte-level BPE, SentencePiece, and what ours look like to them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tinychat.errors import ModelError, TokenizerError
+from tinychat.tokenizer.library import BYTE_CODES
+from tinychat.tokenizer.tokenizer import Tokenizer
+
+LETTERS: Mapping[int, str] = {byte: letter for letter, byte in BYTE_CODES.items()}
+"""The visible characters that represent bytes in byte-level vocabularies."""
+SPACE = "▁"
+"""Character that stands for a space in vocabularies of SentencePiece."""
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+"""Tokens of the bytes of characters that a vocabulary of SentencePiece lacks."""
+FIRST_BYTE = 3
+"""Id of the first of them, after those of <unk>, <s> and </s>."""
+MAX_SPLITTING = 50_000_000
+"""Maximum sum of the squared lengths of the pieces of a vocabulary, each of which is cut at all its positions."""
+
+LLAMA3_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+
+
+def _split(pattern: str) -> dict[str, Any]:
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, BYTE_LEVEL | {"use_regex": False}]}
+
+
+_digits = {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, BYTE_LEVEL]}
+_llama3, _qwen2 = _split(LLAMA3_PATTERN), _split(LLAMA3_PATTERN.replace("{1,3}", ""))
+SPLITTERS: Mapping[str, dict[str, Any]] = {
+    "gpt-2": BYTE_LEVEL, "phi-2": BYTE_LEVEL, "mpt": BYTE_LEVEL, "olmo": BYTE_LEVEL, "jais": BYTE_LEVEL,
+    "modern-bert": BYTE_LEVEL, "exaone4": BYTE_LEVEL, "trillion": BYTE_LEVEL,
+    "smollm": _digits, "starcoder": _digits, "refact": _digits, "command-r": _digits, "codeshell": _digits,
+    "llama-bpe": _llama3, "llama3": _llama3, "llama-v3": _llama3, "falcon3": _llama3, "pixtral": _llama3,
+    "qwen2": _qwen2, "deepseek-r1-qwen": _qwen2, "stablelm2": _qwen2, "hunyuan": _qwen2,
+}  # fmt: skip
+"""How texts are split before byte pairs are merged, by the names of llama.cpp: `tokenizer.ggml.pre`."""
+
+
+def make_byte_level(
+    tokens: Sequence[str], merges: Sequence[str], splitter: str, *, special: Mapping[int, bool]
+) -> Tokenizer:
+    """Make a byte-level BPE; `special` are the ids of tokens that are never cut, and whether they are special.
+
+    Raises:
+        TokenizerError: If the name of the splitter is not known, or the vocabulary contradicts itself.
+    """
+    if splitter not in SPLITTERS:
+        raise TokenizerError(f"the splitter {splitter[:40]!r} is not known here", f"known: {', '.join(SPLITTERS)}")
+    ids = _number(tokens)
+    pairs = [tuple(merge.split(" ")) for merge in merges]
+    known = [pair for pair in pairs if len(pair) == 2 and {*pair, "".join(pair)} <= ids.keys()]
+    splits = SPLITTERS[splitter]
+    model = {"type": "BPE", "vocab": ids, "merges": known, "ignore_merges": splits is _llama3}
+    return _make(model, tokens, special, pre_tokenizer=splits, decoder=BYTE_LEVEL)
+
+
+def make_sentencepiece(
+    pieces: Sequence[str],
+    scores: Sequence[float],
+    *,
+    unknown: int,
+    special: Mapping[int, bool],
+    has_prefix: bool = True,
+) -> Tokenizer:
+    """Make a tokenizer that merges the two neighbours whose joined piece has the highest score, as SentencePiece does.
+
+    `special` is as in `make_byte_level`; with `has_prefix` a space is put before a text.
+
+    Raises:
+        TokenizerError: If the vocabulary contradicts itself.
+    """
+    if sum(len(piece) ** 2 for piece in pieces) > MAX_SPLITTING:
+        raise TokenizerError("the pieces of the vocabulary are too long")
+    ids = _number(pieces)
+    merges = []
+    for _, id in sorted((-score, id) for id, score in enumerate(scores)):
+        piece = pieces[id]
+        if id not in special and ids.get(piece) == id and piece not in BYTES:
+            cuts = ((piece[:at], piece[at:]) for at in range(1, len(piece)))
+            pairs = (pair for pair in cuts if pair[0] in ids and pair[1] in ids)
+            merges += sorted(pairs, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
+    unk_token = pieces[unknown] if 0 <= unknown < len(pieces) else None
+    has_bytes = ids.keys() >= {*BYTES}
+    model = {"type": "BPE", "vocab": ids, "merges": merges, "byte_fallback": has_bytes, "unk_token": unk_token,
+             "fuse_unk": True}  # fmt: skip
+    steps = [{"type": "Replace", "pattern": {"String": " "}, "content": SPACE}]
+    decoders = [{"type": "Replace", "pattern": {"String": SPACE}, "content": " "}, {"type": "ByteFallback"},
+                {"type": "Fuse"}]  # fmt: skip
+    if has_prefix:
+        steps.insert(0, {"type": "Prepend", "prepend": SPACE})
+        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    return _make(
+        model, pieces, special,
+        normalizer={"type": "Sequence", "normalizers": steps}, decoder={"type": "Sequence", "decoders": decoders},
+    )  # fmt: skip
+
+
+def _number(tokens: Sequence[str]) -> dict[str, int]:
+    """Return the ids of tokens; of equal ones the first, and the others get names of their own."""
+    ids: dict[str, int] = {}
+    for id, token in enumerate(tokens):
+        ids[token if token and token not in ids else f"<unused {id}>"] = id
+    return ids
+
+
+def _make(model: dict[str, Any], tokens: Sequence[str], special: Mapping[int, bool], **steps: Any) -> Tokenizer:
+    added = [
+        {"id": id, "content": tokens[id], "special": is_special, "normalized": False, "single_word": False,
+         "lstrip": False, "rstrip": False}
+        for id, is_special in sorted(special.items()) if tokens[id]
+    ]  # fmt: skip
+    values = {"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": None,
+              "post_processor": None, "decoder": None, "model": model}  # fmt: skip
+    return Tokenizer.from_json(json.dumps(values | steps))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What other tools need to know of a tokenizer of ours."""
+
+    kind: str
+    """`char`, `wordpiece` over bytes, or byte-level `bpe`."""
+    pieces: list[bytes]
+    """The bytes of each token; of special ones their names."""
+    special: list[int]
+    merges: list[tuple[str, str]]
+    """Of a BPE, in letters that represent bytes."""
+    splitter: str
+    """Of a BPE, a name in `SPLITTERS`."""
+
+
+def describe_vocabulary(tokenizer: Tokenizer, format: str) -> Vocabulary:
+    """Return what other tools need to know of a tokenizer.
+
+    Raises:
+        ModelError: If it is of a kind that they do not read.
+    """
+    values = json.loads(tokenizer.to_json())
+    model, splits = values["model"], values.get("pre_tokenizer")
+    kind, decoder = tokenizer.kind, (values.get("decoder") or {}).get("type")
+    remedy = "retrain with `--tokenizer char`, `bpe` or `wordpiece`"
+    if kind not in ("char", "wordpiece", "bpe") or (kind != "char" and decoder != "ByteLevel"):
+        raise ModelError(f"{format} has no tokenizer like this one, {kind}", remedy)
+    splitter = next((name for name, one in SPLITTERS.items() if _is_same(one, splits)), "")
+    if kind == "bpe" and (not splitter or values.get("normalizer")):
+        raise ModelError(f"{format} has no BPE that splits or rewrites texts like this one", remedy)
+    special = [id for id in range(tokenizer.vocab_size) if _is_special(tokenizer, id)]
+    pieces = [
+        (tokenizer.inner.id_to_token(id) or "").encode() if id in special else tokenizer.token_bytes(id)
+        for id in range(tokenizer.vocab_size)
+    ]
+    merges = [tuple(one.split(" ") if isinstance(one, str) else one) for one in model.get("merges") or ()]
+    return Vocabulary(kind, pieces, special, merges, splitter)
+
+
+def _is_special(tokenizer: Tokenizer, id: int) -> bool:
+    name = tokenizer.inner.id_to_token(id)
+    return name is not None and tokenizer.token_id(name) == id
+
+
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    """Return whether two steps split texts in the same way, whatever offsets they report."""
+    return bool(_without_offsets(one) == _without_offsets(other))
+
+
+def _without_offsets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_offsets(one) for key, one in value.items() if key != "trim_offsets"}
+    return [_without_offsets(one) for one in value] if isinstance(value, list) else value
