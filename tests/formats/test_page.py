@@ -1,5 +1,6 @@
 """A page against the engine and the tokenizer that it stands for: its script runs in Node."""
 
+import gzip
 import json
 import random
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,17 @@ import torch
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from tinychat.config.settings import Settings
-from tinychat.formats.page import write_page
+from tinychat.errors import ModelError, TokenizerError
+from tinychat.formats.page import pack_model, render_page, tokenizer_spec, write_page
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.config import ModelConfig
+from tinychat.model.precision import MIN_PARAMETERS, write_losses
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import ModelInfo, open_info, read_tokenizer, save_model
+from tinychat.store.models import CARD, TRAINING, ModelInfo, find_model, open_info, read_tokenizer, save_model
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer, read_bert_vocabulary
 from tinychat.tokenizer.training import train_vocabulary
 
 NODE = shutil.which("node")
@@ -205,3 +209,53 @@ def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
         expected.append(encoder.encode("miles off " * 4_000))
         tasks.append(("prompt", ["miles off " * 4_000, [], 0]))
         assert in_node(tmp_path / "m.html", *tasks) == expected
+
+
+def test_a_page_is_in_int8_unless_the_model_is_small_or_loses_accuracy(tmp_path: Path) -> None:
+    info = save(tmp_path / "m", tokenizer_of("char"))
+    assert header_of(info)["precision"] == "f32"
+    large = replace(info, parameters=MIN_PARAMETERS + 1)
+    assert header_of(large)["precision"] == "int8"
+    write_losses(large, {"f32": 2.0, "int8": 2.001})
+    assert header_of(large)["precision"] == "int8"
+    write_losses(large, {"f32": 2.0, "int8": 2.1})
+    assert header_of(large)["precision"] == "bf16"
+
+
+def test_a_page_names_no_folder_of_the_machine_that_trained_the_model(tmp_path: Path) -> None:
+    info = save(tmp_path / "m", tokenizer_of("char"))
+    card = (
+        "# m\n\nOf a novel.\n\n## Train it again\n\n    sources = ['/home/me/novel.txt']\n\n## Samples\n\n    a cat\n"
+    )
+    (info.folder / CARD).write_text(card, "utf-8")
+    training = {"recipe": {"data": {"sources": ["/home/me/a.txt"]}}, "curve": {"training": [[1, 2.5]]}}
+    (info.folder / TRAINING).write_text(json.dumps(training), "utf-8")
+    header = header_of(open_info(info.folder))
+    assert header["card"] == "# m\n\nOf a novel.\n\n## Samples\n\n    a cat\n"
+    assert header["curve"] == {"training": [[1, 2.5]]}
+    assert "/home" not in json.dumps(header)
+
+
+def test_what_a_page_cannot_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="translate translates"):
+        render_page(open_info(find_model("translate")))
+    bert = read_bert_vocabulary("[UNK]\na\n##b\n")
+    with pytest.raises(TokenizerError, match="a page knows no tokenizer whose tokens depend on their neighbours"):
+        render_page(save(tmp_path / "m", Tokenizer(bert)))
+    for pattern in (r"(?i:'s)|\s+", r"\s++", r"[a-z&&[^b]]+", r"\h+", r"a\zb"):
+        inner = byte_pairs().inner
+        to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        steps = [pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated"), to_bytes]
+        inner.pre_tokenizer = pre_tokenizers.Sequence(steps)
+        with pytest.raises(TokenizerError, match="a page knows no tokenizer with the pattern"):
+            tokenizer_spec(Tokenizer(inner))
+
+
+def test_a_page_is_the_same_each_time(chatter: Path) -> None:
+    assert render_page(open_info(chatter)) == render_page(open_info(chatter))
+
+
+def header_of(info: ModelInfo) -> dict[str, Any]:
+    whole = gzip.decompress(pack_model(info))
+    header: dict[str, Any] = json.loads(whole[4 : 4 + int.from_bytes(whole[:4], "little")])
+    return header

@@ -13,6 +13,7 @@ from tinychat.errors import UsageError
 from tinychat.generate.loading import open_engine
 from tinychat.generate.native import build, engine
 from tinychat.generate.native.engine import NativeEngine
+from tinychat.model import precision
 from tinychat.store.models import TRAINING, ModelInfo, read_info
 
 
@@ -30,7 +31,7 @@ def info(letters: Path, tmp_path: Path) -> ModelInfo:
     for file in letters.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     write_training_record(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
-    return dataclasses.replace(read_info(folder), parameters=engine.MIN_PARAMETERS + 1)
+    return dataclasses.replace(read_info(folder), parameters=precision.MIN_PARAMETERS + 1)
 
 
 def write_training_record(folder: Path, **training: Any) -> None:
@@ -39,7 +40,7 @@ def write_training_record(folder: Path, **training: Any) -> None:
 
 def test_int8_is_used_if_the_loss_hardly_increases(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.choose_precision(info, 1) == "int8"
-    monkeypatch.setattr(engine, "MAX_LOSS_INCREASE", -0.5)
+    monkeypatch.setattr(precision, "MAX_LOSS_INCREASE", -0.5)
     assert engine.choose_precision(info, 1) == "f32"
 
 
@@ -72,7 +73,7 @@ def test_a_model_stays_in_f32_without_integer_dot_products(info: ModelInfo, monk
 
 
 def test_a_small_model_and_one_in_training_stay_in_f32(info: ModelInfo) -> None:
-    assert engine.choose_precision(dataclasses.replace(info, parameters=engine.MIN_PARAMETERS), 1) == "f32"
+    assert engine.choose_precision(dataclasses.replace(info, parameters=precision.MIN_PARAMETERS), 1) == "f32"
     assert engine.choose_precision(dataclasses.replace(info, snapshot=info.weights_file), 1) == "f32"
 
 

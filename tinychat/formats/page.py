@@ -21,6 +21,7 @@ from tinychat.config.settings import SETTINGS
 from tinychat.errors import ModelError, TokenizerError
 from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import DTYPES, is_matrix, pack_config, tensor_names
+from tinychat.model.precision import MIN_PARAMETERS, is_int8_accurate, read_losses
 from tinychat.model.shapes import checked_config
 from tinychat.store.models import (
     ModelInfo,
@@ -48,8 +49,6 @@ SCRIPTS = (
 """The parts of the page's only script, in their order; the worker runs the same text."""
 GROUP = 64
 """Columns of a row that share a scale in int8, as in kernel.c."""
-MIN_INT8_PARAMETERS = 500_000
-"""Number of parameters up to which weights keep the precision of their file: int8 would hardly make pages smaller."""
 SHARED_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens", "seed")
 NOT_SHOWN = "## Train it again"
 """Section of a card that the page leaves out: it may name folders of the machine that trained the model."""
@@ -59,7 +58,8 @@ MAX_TITLE = 80
 def write_page(info: ModelInfo, path: Path, precision: str | None = None) -> None:
     """Write a model as one HTML file, whole or not at all.
 
-    `precision` is that of its matrices: int8, bf16, or f32, as in the file; default: int8, except for small models.
+    `precision` is that of its matrices: int8, bf16, or f32, as in the file. The default is int8; bf16 if int8 is known
+    to cost accuracy; f32 for small models, whose pages int8 would hardly make smaller.
 
     Raises:
         ModelError: If the model is damaged, or the page knows no such model.
@@ -104,7 +104,9 @@ def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
     if config.encoder_decoder:
         raise ModelError(f"{info.name} translates", "a page runs chat and completion models only, so far")
     if precision is None:
-        precision = "int8" if info.parameters > MIN_INT8_PARAMETERS else "f32"
+        losses = read_losses(info)
+        is_accurate = losses is None or is_int8_accurate(losses)
+        precision = "f32" if info.parameters <= MIN_PARAMETERS else "int8" if is_accurate else "bf16"
     blocks = _Blocks()
     packed = pack_config(config, precision)
     kernel = blocks.add((FOLDER / "kernel.wasm").read_bytes())

@@ -1,22 +1,18 @@
 """The native engine: decoder-only models of every architecture in C, on a CPU, without torch."""
 
 import ctypes
-import hashlib
 import itertools
-import json
 import math
 import struct
 import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
-from tinychat.atomic import atomic_write
 from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS, Settings
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.computation import Computation
@@ -24,8 +20,8 @@ from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToke
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import DTYPES, EMBEDDING, pack_config, tensor_names
+from tinychat.model.precision import MIN_PARAMETERS, is_int8_accurate, read_losses, write_losses
 from tinychat.model.shapes import check_shapes
-from tinychat.store import paths
 from tinychat.store.models import ModelInfo, map_weights, read_training, refuse_infinite
 from tinychat.store.weights import DAMAGED, MappedTensor
 from tinychat.textutil import count
@@ -378,10 +374,6 @@ def _address(numbers: "array[int] | array[float]") -> int:
 
 # --- precision --------------------------------------------------------------------------------------------------------
 
-MAX_LOSS_INCREASE = 0.005
-"""Largest relative increase of the loss on the model's own validation text at which int8 is used."""
-MIN_PARAMETERS = 500_000
-"""Number of parameters up to which int8 gains nothing: all weights fit into the processor's caches at any precision."""
 VALIDATION_IDS = "validation_ids"
 """Key in `training.json`: ids of the first tokens of the validation text."""
 
@@ -399,26 +391,21 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
     """
     if info.parameters <= MIN_PARAMETERS or info.snapshot or levels_here()[0] == "plain":
         return "f32"
-    weights = info.weights_file.resolve()
-    stat = weights.stat()
-    digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
-    cached = paths.cache_folder() / "precision" / f"{digest[:16]}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return _choose(json.loads(cached.read_text(encoding="utf-8")))
+    if (losses := read_losses(info)) is not None:
+        return _choose(losses)
     ids = read_training(info.folder, info.files).get(VALIDATION_IDS)
     if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
         return "f32"
-    losses: dict[str, float] = {}
+    losses = {}
     for precision in ("f32", "int8"):
         logprobs = NativeEngine(info, threads, precision=precision).score(ids)
         losses[precision] = -sum(logprobs) / len(logprobs)
-    with suppress(OSError):
-        atomic_write(cached, json.dumps(losses) + "\n")
+    write_losses(info, losses)
     return _choose(losses)
 
 
 def _choose(losses: dict[str, float]) -> str:
-    return "int8" if losses["int8"] < losses["f32"] * (1 + MAX_LOSS_INCREASE) else "f32"
+    return "int8" if is_int8_accurate(losses) else "f32"
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
