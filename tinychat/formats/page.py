@@ -271,12 +271,15 @@ def _pack_int8(tensor: MappedTensor, numbers: "Numbers", blocks: _Blocks) -> dic
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """Pattern of the library's step `ByteLevel` (Radford et al. 2019)."""
+_ESCAPE = r"\\[pP]\{\^?[A-Z][a-z]?\}|\\[sSnrt]|\\[\\^$.*+?()\[\]{}|/]"
 _ITEM = re.compile(
-    r"\\[pP]\{\^?[A-Z][a-z]?\}|\\[sSnrt]|\\[\\^$.*+?()\[\]{}|/]|\[\^?(?=[^\]\[])|\]|\((?:\?[:=!])?|\)"
+    rf"{_ESCAPE}|\[\^?(?:{_ESCAPE}|(?!&&)[^\\\[\]])+\]|\((?:\?[:=!]|(?!\?))|\)"
     r"|(?:[?*+]|\{\d+(?:,\d*)?\})(?:\?|(?![+?]))|[^\\\[\](){}?*+^$.]"
 )
 """What a pattern may consist of to mean the same in JavaScript: no flags, possessive quantifiers or nested classes."""
-_MEANS = {r"\s": r"\p{White_Space}", r"\S": r"\P{White_Space}"}
+
+
+_SPACES = {"s": r"\p{White_Space}", "S": r"\P{White_Space}"}
 
 
 def tokenizer_spec(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -331,12 +334,11 @@ def _pattern_of(step: Mapping[str, Any]) -> str:
 
 def _to_javascript(pattern: str) -> str:
     """Translate a regular expression of the library for the flag `u` of JavaScript."""
-    items, end = list[str](), 0
+    end = 0
     while found := _ITEM.match(pattern, end):
-        items.append(_MEANS.get(found[0], found[0]))
         end = found.end()
     _require(end == len(pattern), f"with the pattern {shorten(pattern[end:], 20)}")
-    return "".join(items)
+    return re.sub(r"\\(?:([sS])|.)", lambda found: _SPACES[found[1]] if found[1] else found[0], pattern)
 
 
 def _require(is_known: bool, what: str) -> None:
