@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tokenizers
 import torch
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import pre_tokenizers
 
 from tinychat.config.settings import Settings
 from tinychat.errors import ModelError, TokenizerError
@@ -53,21 +53,8 @@ def in_node(page: Path, *tasks: tuple[str, Any]) -> list[Any]:
     return results
 
 
-def byte_pairs() -> Tokenizer:
-    """A tokenizer like GPT-2's."""
-    inner = tokenizers.Tokenizer(models.BPE())
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    inner.train_from_iterator(
-        [TEXT], trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, show_progress=False)
-    )
-    inner.add_special_tokens(["<|endoftext|>"])
-    return Tokenizer(inner)
-
-
 def tokenizer_of(kind: str) -> Tokenizer:
-    return byte_pairs() if kind == "bpe" else Tokenizer(train_vocabulary(kind, [TEXT], 500, SPECIALS))
+    return Tokenizer(train_vocabulary(kind, [TEXT], 500, SPECIALS))
 
 
 def save(folder: Path, tokenizer: Tokenizer, mode: Any = "completion", **options: Any) -> ModelInfo:
@@ -243,7 +230,7 @@ def test_what_a_page_cannot_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="a page knows no tokenizer whose tokens depend on their neighbours"):
         render_page(save(tmp_path / "m", Tokenizer(bert)))
     for pattern in (r"(?i:'s)|\s+", r"\s++", r"[a-z&&[^b]]+", r"\h+", r"a\zb"):
-        inner = byte_pairs().inner
+        inner = tokenizer_of("bpe").inner
         to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         steps = [pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated"), to_bytes]
         inner.pre_tokenizer = pre_tokenizers.Sequence(steps)
