@@ -1,16 +1,23 @@
 """Every architecture of `transformers` that is read: its logits and its greedy text, by both engines."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from tinychat.commands import COMMANDS
+from tinychat.commands.results import HeatMaps, Steps
 from tinychat.config.settings import Settings
+from tinychat.errors import ModelError
 from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.store.models import read_tokenizer
+from tinychat.session.session import Session
+from tinychat.store.models import map_weights, read_tokenizer
 
 transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -122,3 +129,73 @@ def test_every_architecture_writes_the_same_200_tokens(case: str, letters: Path,
         assert greedy(engine, ids, 200) == expected, name
     int8 = open_engine(open_model(str(tmp_path)), Settings(engine="native", precision="int8"))
     assert len(greedy(int8, ids, 200)) == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["mistral", "qwen3", "gpt_neox", "gpt_neo"])
+def test_all_that_looks_inside_works_on_it(case: str, letters: Path, tmp_path: Path) -> None:
+    make(case, letters, tmp_path)
+    session = Session()
+    session.open_model(str(tmp_path))
+    session.settings.set("seed", 1)
+    session.settings.set("max_tokens", 6)
+    list(session.answer("the cat sat on the mat"))
+    results = {
+        line: COMMANDS.dispatch(session, line)
+        for line in (
+            "/why 2",
+            "/color",
+            "/score the cat",
+            "/tokens the cat",
+            "/attention",
+            "/lens 2",
+            "/steps",
+            "/show",
+        )
+    }
+    assert isinstance(results["/attention"], HeatMaps)
+    assert isinstance(results["/steps"], Steps)
+    window, layers = session.model.config.attention_window, results["/attention"].rows
+    if window is not None:
+        local = session.model.config.window_pattern.index("L")
+        last = layers[local][0].cells[-1]
+        assert sum(weight > 0 for weight in last) == window < len(last)
+        assert f"window of {window}" in str(results["/show"])
+
+
+def test_what_is_not_known_is_refused_by_name(letters: Path, tmp_path: Path) -> None:
+    read_tokenizer(letters).save(tmp_path / "tokenizer.json")
+    scaled = {"rope_type": "llama3", "factor": 8.0}
+    for changes, said in [
+        ({"rope_scaling": scaled}, "scaled ('llama3')"), ({"rope_scaling": {"type": "linear"}}, "scaled ('linear')"),
+        ({"hidden_act": "gelu"}, "activation 'gelu'"), ({"num_hidden_layers": "2"}, "n_layer is '2'"),
+        ({"max_position_embeddings": None}, "max_position_embeddings is None"), ({"model_type": "mamba"}, "'mamba'"),
+        ({"num_attention_heads": 0}, "n_head is 0"),
+    ]:  # fmt: skip
+        (tmp_path / "config.json").write_text(json.dumps(CASES["llama"] | changes))
+        with pytest.raises(ModelError, match=re.escape(said)):
+            open_model(str(tmp_path))
+
+
+@pytest.mark.parametrize("change", ["lacks", "extra", "shape"])
+def test_weights_that_are_not_those_of_the_config_are_refused(change: str, letters: Path, tmp_path: Path) -> None:
+    make("qwen2", letters, tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    bias = weights.pop("model.layers.1.self_attn.q_proj.bias")
+    if change != "lacks":
+        weights["model.layers.1.self_attn.q_proj.bias"] = bias[: None if change == "extra" else 3].clone()
+    if change == "extra":
+        weights["model.layers.1.self_attn.o_proj.bias"] = bias
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    name = {"lacks": "lacks model.layers.1.self_attn.q_proj.bias", "extra": "has model.layers.1.self_attn.o_proj.bias"}
+    with pytest.raises(ModelError, match=name.get(change, "has the shape 3, not 32")):
+        open_engine(open_model(str(tmp_path)), Settings(engine="native"))
+
+
+def test_bf16_weights_stay_bf16(letters: Path, tmp_path: Path) -> None:
+    make("llama", letters, tmp_path).to(torch.bfloat16).save_pretrained(tmp_path)
+    info = open_model(str(tmp_path))
+    assert open_engine(info, Settings(engine="native")).about.startswith("native engine, bf16")
+    kept = import_model(tmp_path, "kept", tmp_path / "kept")
+    assert {one.dtype for one in map_weights(kept).values()} == {"BF16"}
+    assert kept.description == info.description

@@ -10,7 +10,7 @@ import torch
 
 from tinychat.config.settings import SettingStore
 from tinychat.errors import ModelError, UsageError
-from tinychat.formats.registry import export_model, import_model, open_model
+from tinychat.formats.registry import export_model, import_model, list_models, open_model
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
@@ -79,6 +79,17 @@ def test_a_folder_of_transformers_is_opened_where_it_lies(letters: Path, tmp_pat
     assert model.engine.score(ids[0]) == pytest.approx(scores, abs=1e-5)
     assert model.info.description == "theirs of transformers (gpt2)"
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_folder_of_transformers_among_the_models_is_listed_and_found_by_name(letters: Path, home: Path) -> None:
+    config = transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=1, n_head=2)
+    for name in ("theirs", "broken"):
+        transformers.GPT2LMHeadModel(config).save_pretrained(home / "models" / name)
+    read_tokenizer(letters).save(home / "models" / "theirs" / "tokenizer.json")
+    found = list_models()
+    assert "theirs of transformers (gpt2)" in [one.description for one in found.sound]
+    assert [(one.name, "holds neither tokenizer.json" in one.error) for one in found.damaged] == [("broken", True)]
+    assert open_model("theirs").folder == home / "models" / "theirs"
 
 
 def test_training_goes_on_from_a_folder_of_transformers(letters: Path, tmp_path: Path) -> None:

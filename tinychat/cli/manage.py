@@ -10,10 +10,10 @@ import click
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
 from tinychat.errors import ModelError, UsageError, check_memory_limit
-from tinychat.formats.registry import FORMATS, export_model, import_model, open_model
+from tinychat.formats.registry import FORMATS, export_model, import_model, list_models, open_model
 from tinychat.store import paths
 from tinychat.store.housekeeping import read_file_facts
-from tinychat.store.models import ModelInfo, list_models, read_training
+from tinychat.store.models import ModelInfo, read_training
 from tinychat.store.names import check_name, find_named, typed
 from tinychat.textutil import byte_size
 

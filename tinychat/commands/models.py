@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from tinychat.commands.registry import Suggestion, command, first_word, split_flags, to_name
 from tinychat.commands.results import Architecture, Message, Question, Result, Table
 from tinychat.errors import UsageError
-from tinychat.formats.registry import open_model
+from tinychat.formats.registry import list_models, open_model
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
 from tinychat.store.housekeeping import Own, check_new_name, find_own, list_own, read_file_facts, remove, rename
-from tinychat.store.models import ModelInfo, Models, list_bundled_models, list_models
+from tinychat.store.models import ModelInfo, Models, list_bundled_models
 from tinychat.textutil import byte_size, compact, count
 
 if TYPE_CHECKING:

@@ -30,12 +30,12 @@ from tinychat.config.option import Option
 from tinychat.config.settings import Settings
 from tinychat.errors import ModelError, RunError, UsageError, check_memory_limit
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Finished, Record, Stepped
-from tinychat.formats.registry import open_model
+from tinychat.formats.registry import list_models, open_model
 from tinychat.generate.stream import stream
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, list_models, read_info, read_training
+from tinychat.store.models import ModelInfo, read_info, read_training
 from tinychat.store.names import find_spelling, fold
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots

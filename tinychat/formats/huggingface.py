@@ -470,7 +470,7 @@ def read(path: Path) -> ModelInfo:
         sum(math.prod(shape or ()) for shape in shapes.values()),
         description=f"{path.resolve().name} of transformers ({architecture.model_type})",
         foreign=ForeignModel(
-            "transformers", weights_file, lambda: load_tokenizer(path),
+            "transformers", weights_file, lambda: tokenizer,
             partial(_map_weights, weights_file, architecture, config),
         ),
     )  # fmt: skip
@@ -521,8 +521,6 @@ def _find_theirs(
     architecture: Architecture, config: ModelConfig, ours: str
 ) -> "tuple[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None]":
     """Return the name of the tensor that holds a weight of ours, and what must be done with it."""
-    import numpy as np
-
     module, _, kind = ours.rpartition(".")
     layer = next(iter(re.findall(r"\.blocks\.(\d+)\.", module)), "")
     pattern = module.replace(f".blocks.{layer}.", ".blocks.{}.") if layer else module
@@ -535,6 +533,7 @@ def _find_theirs(
         array = array.T if is_transposed else array  # [3 · H · K, D] or [3 · H · K]
         if architecture.fused_by_head:
             return array.reshape(heads, 3, -1, *array.shape[1:])[:, index].reshape(-1, *array.shape[1:])
-        return np.split(array, 3)[index]
+        size = len(array) // 3
+        return array[index * size : (index + 1) * size]
 
     return f"{architecture.fused.format(layer)}.{kind}", cut

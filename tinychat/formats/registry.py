@@ -29,11 +29,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tinychat.errors import ModelError, UsageError
+from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.model.shapes import checked_config
+from tinychat.store import models as store
 from tinychat.store.models import (
     CONFIG,
     ModelInfo,
+    Models,
     find_model,
     map_weights,
     open_info,
@@ -132,6 +134,19 @@ def open_path(path: Path) -> ModelInfo:
     """Open the model in a folder or file; raises like `open_model`."""
     format = find_format(path)
     return open_info(path) if format is None or format.read is None else format.read(path)
+
+
+def list_models() -> Models:
+    """Return all models that can be found by name, those of other tools in these folders too."""
+    found = store.list_models()
+    foreign = {one.name: one for one in found.damaged if find_format(one.folder)}
+    for one in foreign.values():
+        try:
+            found.sound.append(open_path(one.folder))
+            found.damaged.remove(one)
+        except TinychatError as error:
+            found.damaged[found.damaged.index(one)] = replace(one, error=error.problem)
+    return found
 
 
 def describe_origin(path: Path, format: str, model_type: str) -> str:

@@ -139,7 +139,7 @@ def export_llama2_c(info: ModelInfo, path: Path) -> None:
         file.write(struct.pack("7i", *sizes, -config.vocab_size, config.context_length))
         for name in ("decoder.embedding", *names, "decoder.norm"):
             file.write(_to_meta_layout(name, weights, config).tobytes())
-        file.write(bytes(4 * config.context_length * config.d_head))  # sines and cosines, which llama2.c skips
+        file.write(bytes(4 * config.context_length * config.head_width))  # sines and cosines, which llama2.c skips
         file.write(_to_meta_layout("head", weights, config).tobytes())
 
 
@@ -172,7 +172,7 @@ def export_gguf(info: ModelInfo, path: Path, library: Path, quantized: bool) -> 
     writer.add_head_count(config.n_head)
     writer.add_head_count_kv(config.kv_heads)
     writer.add_layer_norm_rms_eps(config.norm_eps)
-    writer.add_rope_dimension_count(config.d_head)
+    writer.add_rope_dimension_count(config.head_width)
     writer.add_rope_freq_base(config.rotary_base)
     writer.add_vocab_size(config.vocab_size)
     writer.add_tokenizer_model("none")
@@ -196,6 +196,6 @@ def _to_meta_layout(name: str, weights: Weights, config: ModelConfig) -> "np.nda
     """
     matrix = weights[f"{name}.weight"].numpy()
     if name.endswith((".query", ".key")):
-        halves = matrix.reshape(-1, 2, config.d_head // 2, config.d_model)
+        halves = matrix.reshape(-1, 2, config.head_width // 2, config.d_model)
         matrix = halves.swapaxes(1, 2).reshape(matrix.shape)
     return np.ascontiguousarray(matrix, dtype=np.float32)

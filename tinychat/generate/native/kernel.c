@@ -26,6 +26,9 @@
 #elif defined(__ARM_FEATURE_DOTPROD)
 #include <arm_neon.h>
 #endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #if defined(__linux__) && defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -282,6 +285,16 @@ static float read_number(const Tensor *tensor, int64_t index) {
     case F16: memcpy(&half, (const char *)tensor->data + 2 * index, 2); return f16_to_float(half);
     default: return (float)read_integer(tensor, index);
     }
+}
+
+static void read_numbers_at(const Tensor *tensor, int64_t first, int count, float *numbers) {
+    uint16_t halves[GROUP];
+    if (tensor->kind == F32) memcpy(numbers, (const char *)tensor->data + 4 * first, (size_t)count * sizeof *numbers);
+    else if (tensor->kind == BF16) {
+        memcpy(halves, (const char *)tensor->data + 2 * first, (size_t)count * sizeof *halves);
+        for (int i = 0; i < count; i++) numbers[i] = bf16_to_float(halves[i]);
+    } else
+        for (int i = 0; i < count; i++) numbers[i] = read_number(tensor, first + i);
 }
 
 static uint16_t float_to_bf16(float value) { /* to nearest, ties to even */
@@ -1784,7 +1797,7 @@ static void fill_panel(const Matrix *matrix, const Panel *panel, const Tensor *c
             int row = panel->first * LANES + at, part = 0;
             if (row >= matrix->rows) break;
             while (row >= rows[part]) row -= rows[part++];
-            for (int i = 0; i < count; i++) numbers[i] = read_number(tensors[part], (int64_t)row * matrix->columns + first + i);
+            read_numbers_at(tensors[part], (int64_t)row * matrix->columns + first, count, numbers);
             store_group(matrix, panel, at, first, count, numbers);
         }
     }
@@ -2117,6 +2130,9 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
         native_free_model(model);
         return NULL;
     }
+#ifdef __GLIBC__
+    if (vocab_size * width * (int64_t)sizeof(float) >= LARGE_TABLE) malloc_trim(0); /* what reading a large vocabulary has left */
+#endif
     for (; model->started < threads - 1; model->started++) {
         void **start = malloc(2 * sizeof *start);
         if (start == NULL) break;
