@@ -354,7 +354,7 @@ def _parse_index(words: Sequence[str], count: int, name: str) -> int | None:
 
 @first_word
 def _complete_steps(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    yield Suggestion(TRAIN, "the first step of a toy's training")
+    yield Suggestion(TRAIN, "a training step: of a toy its first, else on the last answer")
 
 
 @command("steps", "inside", "a token, by hand", usage="[N|train]", example="/steps 1", complete=_complete_steps)
@@ -363,12 +363,15 @@ def steps(session: Session, text: str) -> Result:
 
     One operation a screen, with its numbers: ←/→ go on and back, ↑/↓ and Tab
     select a number and show how it was made. Without N it is the answer's most
-    surprising token. `/steps train` shows the first training step of a toy.
+    surprising token. `/steps train` shows a training step, of a toy its first.
     """
     if text.lower() == TRAIN:
-        from tinychat.evaluate.training_step import trace_training_step
+        from tinychat.evaluate.training_step import Example, trace_training_step
 
-        return Steps(trace_training_step(session.model.info))
+        answered = [turn for turn in session.turns if turn.tokens]
+        ids, source = ids_before(session.model, answered[-1]) if answered else ([], None)
+        example = Example(ids, len(answered[-1].tokens), source) if answered else None
+        return Steps(trace_training_step(session.model.info, example))
     turn, model = last_answer(session), session.model
     count = len(turn.tokens)
     index = count if text == str(count + 1) else _parse_token(text, turn, "steps")

@@ -130,7 +130,7 @@ def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
 
 
 def _draw_table(terminal: Terminal, table: results.Table) -> None:
-    """Draw columns as wide as their cells; on a narrow screen the widest are truncated, or the last one is put below."""
+    """Draw columns as wide as their cells; on a narrow screen the widest are cut, or the last one is put below."""
     if table.title:
         terminal.title(table.title)
     columns = zip(table.columns, *table.rows, strict=True)
