@@ -61,6 +61,11 @@ class Answer:
         facts = (count(len(self.tokens), "token"), self.finish_reason, f"seed {self.seed}", self.model)
         return f"<Answer {text} to {prompt} · {' · '.join(facts)}>"
 
+    def _repr_html_(self) -> str:
+        from tinychat.api import html
+
+        return html.answer(self)
+
     @property
     def turn(self) -> Turn:
         """The answer as a turn of a conversation, as the rest of the program has it."""
@@ -158,3 +163,6 @@ class Stream(Iterator[Token]):
 
     def __repr__(self) -> str:
         return repr(self.answer).replace("<Answer", "<Stream", 1)
+
+    def _repr_html_(self) -> str:
+        return self.answer._repr_html_()
