@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from tinychat.errors import TinychatError as TinychatError
     from tinychat.errors import TokenizerError as TokenizerError
     from tinychat.errors import UsageError as UsageError
+    from tinychat.events import Ended as Ended
+    from tinychat.events import Evaluated as Evaluated
+    from tinychat.events import Failed as Failed
+    from tinychat.events import Sampled as Sampled
+    from tinychat.events import Stepped as Stepped
     from tinychat.events import Token as Token
 
 __version__ = "0.1.0"
@@ -42,7 +47,7 @@ _MODULES = {
     "tinychat.api.answers": ("Answer", "Stream"),
     "tinychat.api.inside": ("Score", "Why", "Attention", "Lens"),
     "tinychat.api.runs": ("runs", "Run"),
-    "tinychat.events": ("Token",),
+    "tinychat.events": ("Token", "Stepped", "Evaluated", "Sampled", "Ended", "Failed"),
     "tinychat.errors": (
         "TinychatError", "GenerationError", "ModelError", "RunError", "SettingError", "SourceError", "TokenizerError",
         "UsageError",

@@ -252,8 +252,8 @@ def attention(model: OpenModel, answer: Answer, layer: int | None, head: int | N
         problem = f"these are {number:,} weights, of {len(window):,} tokens in {layers * config.n_head:,} heads"
         raise UsageError(problem, "choose a layer, or a shorter text")
     layer_index = None if layer is None else layer - 1
-    options = {"source": source, "layer": layer_index, "cells": max(len(window), len(keys))}
-    heads = model.engine.heads(ids, cross=cross, **options)
+    cells = max(len(window), len(keys))
+    heads = model.engine.heads(ids, source=source, layer=layer_index, cross=cross, cells=cells)
     if head is not None:
         heads = [[row[head - 1]] for row in heads]
     weights = np.array([[one.cells for one in row] for row in heads], dtype=np.float32)

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llm
+from llm.parts import Message, TextPart
 from pydantic import Field, create_model
 
 from tinychat.api.model import Model, load, models
 from tinychat.config.option import Option
 from tinychat.config.settings import LOADING, SETTINGS
+from tinychat.session.messages import parse_messages
 
 PREFIX = "tinychat/"
 
@@ -33,11 +35,15 @@ _fields: dict[str, Any] = {
 _Options = create_model("Options", __base__=llm.Options, **_fields)
 
 
+def _text_of(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, TextPart))
+
+
 class TinychatModel(llm.Model):
     """A model of tinychat, which is loaded when it is first prompted."""
 
     can_stream = True
-    Options = _Options
+    Options = _Options  # type: ignore[assignment]
 
     def __init__(self, name: str) -> None:
         self.model_id = PREFIX + name
@@ -51,14 +57,13 @@ class TinychatModel(llm.Model):
         given = {name: value for name, value in prompt.options.model_dump().items() if value is not None}
         settings = {name: value for name, value in given.items() if name not in LOADING}
         model = self._load({name: value for name, value in given.items() if name in LOADING})
-        earlier = conversation.responses if conversation else []
-        turns = [(one.prompt.prompt or "", one.text_or_raise()) for one in earlier]
-        with model.chat(prompt.system or None, turns=turns).stream(
-            prompt.prompt or "", logprobs=0, **settings
-        ) as tokens:
-            for token in tokens:
-                if token.text:
-                    yield token.text
+        read = (message for message in prompt.messages if message.role != "system")
+        messages = [{"role": message.role, "content": _text_of(message)} for message in read]
+        asked = parse_messages(messages, model._opened)
+        turns = [(turn.prompt, turn.answer) for turn in asked.turns]
+        chat = model.chat(prompt.system or None, turns=turns, **settings)
+        with chat.stream(asked.prompt, logprobs=0) as tokens:
+            yield from (token.text for token in tokens if token.text)
             answer = tokens.answer
         response.set_usage(input=len(answer.prompt_ids), output=len(answer.tokens))
         response.response_json = {"finish_reason": answer.finish_reason, "seed": answer.seed}

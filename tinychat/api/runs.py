@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tinychat.api.keywords import RecipeValues
 from tinychat.corpus.sources import STDIN, split_weight
@@ -203,7 +203,7 @@ class Run:
         if shell is None:
             remedy = f"`tinychat train --resume {self._run.typed_name}` draws at a terminal"
             raise UsageError("watch() draws in a notebook", remedy)
-        picture = display(self, display_id=True)
+        picture: Any = display(self, display_id=True)  # type: ignore[no-untyped-call]
         try:
             while self.last_event is None:
                 time.sleep(WATCH_INTERVAL)

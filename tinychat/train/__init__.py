@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Package(ModuleType):
-    __doc__ = property(lambda package: package._function().__doc__)  # type: ignore[assignment]
+    __doc__ = property(lambda package: package._function().__doc__)
 
     @staticmethod
     def _function() -> Callable[..., Any]:
