@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
-QUICK = "steps=10, n_layer=1, d_model=32, context_length=32, batch_size=4, threads=1, sample_tokens=8"
+QUICK = "minutes=5, n_layer=1, d_model=32, context_length=32, batch_size=4, threads=1, sample_tokens=8"
 
 
 @pytest.mark.slow

@@ -116,17 +116,3 @@ def test_a_run_goes_on(write_run: Callable[..., RunFolder], home: Path, monkeypa
     tinychat.train(resume="Novel", steps=30)
     assert launched == ["novel"]
     assert load_recipe(folder.recipe_file).steps == 30
-
-
-@pytest.mark.slow
-def test_a_run_can_be_stopped(tmp_path: Path) -> None:
-    text = tmp_path / "novel.txt"
-    text.write_text("the brave fox found a lantern in the wood.\n" * 300, encoding="utf-8")
-    run = tinychat.train(text, steps=100_000, n_layer=1, d_model=32, context_length=32, batch_size=4, threads=1)
-    for event in run:
-        if isinstance(event, Stepped):
-            break
-    assert run.model.generate("the ", max_tokens=3).finish_reason == "length"  # the newest weights
-    assert run.stop().reason == "stopped"
-    assert repr(run).startswith("<Run novel · stopped")
-    assert run.model.name == "novel"
