@@ -9,7 +9,6 @@ import html
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from tinychat.commands.results import BarChart, HeatMap, HeatMaps, LossCurve, Plot, ShadedText, Table
 from tinychat.events import Event, Token
@@ -18,9 +17,6 @@ from tinychat.repl.render.plot import inline_svg, legend, make_figure
 from tinychat.repl.render.results import SHADES
 from tinychat.textutil import escape_controls, percent, shorten, visible
 from tinychat.train.event_log import Progress
-
-if TYPE_CHECKING:
-    from tinychat.api.answers import Answer
 
 _DARK = THEMES["dark"]
 COLOURS = {ACCENT: rgb(_DARK.cyan), WARNING: rgb(_DARK.yellow), ERROR: rgb(_DARK.red)}
@@ -97,22 +93,20 @@ def shaded_text(shaded: ShadedText) -> str:
     return box(element("div", "".join(parts), TEXT), shade_legend(), *map(line, shaded.notes))
 
 
-def answer(answer: "Answer") -> str:
-    """Return an answer, shaded by surprisal; a pointer over a token shows what else could have come."""
-    facts = f"{len(answer.tokens):,} tokens · {answer.finish_reason} · seed {answer.seed} · {answer.model}"
-    return box(turn(answer), shade_legend(), *map(line, answer.notices), line(facts))
+def answer(prompt: str, tokens: Sequence[Token], notes: Iterable[str]) -> str:
+    """Return an answer with notes; see `turn`."""
+    return box(turn(prompt, tokens), shade_legend(), *map(line, notes))
 
 
-def turn(answer: "Answer") -> str:
-    """Return a prompt and its shaded answer."""
+def turn(prompt: str, tokens: Sequence[Token]) -> str:
+    """Return a prompt and its answer, shaded by surprisal; a pointer over a token shows what else could have come."""
     parts, surprisal = [], 0.0
-    for token in answer.tokens:
+    for token in tokens:
         surprisal -= token.logprob / math.log(2)
         if token.text:  # one that holds only a part of a character counts with the one that completes it
             parts.append(shade(token.text, surprisal, _alternatives(token)))
             surprisal = 0.0
-    prompt = element("div", escape(answer.prompt), f"{TEXT};opacity:.65")
-    return prompt + element("div", "".join(parts), TEXT)
+    return element("div", escape(prompt), f"{TEXT};opacity:.65") + element("div", "".join(parts), TEXT)
 
 
 def _alternatives(token: Token) -> str:

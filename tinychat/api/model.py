@@ -438,7 +438,8 @@ class Chat:
     def _repr_html_(self) -> str:
         from tinychat.api import html
 
-        return html.box(*map(html.turn, self.answers), html.shade_legend(), html.line(self.model.name))
+        turns = (html.turn(one.prompt, one.tokens) for one in self.answers)
+        return html.box(*turns, html.shade_legend(), html.line(self.model.name))
 
 
 def _check_logprobs(logprobs: int) -> int:
