@@ -3,7 +3,7 @@
 import ast
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,13 @@ from typing import Any
 import jinja2.sandbox
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tinychat.corpus.types import Message
+from tinychat.errors import ModelError
 from tinychat.events import Token
-from tinychat.formats.huggingface_writer import CODE, TRAINING_ONLY
-from tinychat.formats.registry import export_model
+from tinychat.formats.own_code import CODE, TRAINING_ONLY
+from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
@@ -159,6 +161,41 @@ def test_a_tokenizer_puts_special_tokens_around_texts_for_other_tools_only() -> 
     assert framed.encode("ab") == tokenizer.encode("ab")
     assert framed.to_json(first=end) == framed.to_json()  # it has some already
     assert tokenizer.to_json(last=None) == tokenizer.to_json()
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", ["counts and copies", "grouped and tied", "translator with counts"])
+def test_an_exported_model_is_opened_where_it_lies(tmp_path: Path, name: str) -> None:
+    info = make(tmp_path / "m", SHAPES[name])
+    export_model(info, "transformers", tmp_path / "out")
+    back = open_model(str(tmp_path / "out"))
+    assert (back.mode, back.parameters) == (info.mode, info.parameters)
+    assert back.architecture == info.architecture | {name: back.architecture[name] for name in TRAINING_ONLY}
+    ours, theirs = load_model(info).state_dict(), load_model(back).state_dict()
+    assert all(torch.equal(theirs[name], weight) for name, weight in ours.items())
+    for one, other in zip(read_tokenizers(info), read_tokenizers(back), strict=True):
+        assert other.encode(TEXT) == one.encode(TEXT)
+    kept = import_model(tmp_path / "out", "kept", tmp_path / "kept")
+    assert [one.encode(TEXT) for one in read_tokenizers(kept)] == [one.encode(TEXT) for one in read_tokenizers(info)]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("starts", lambda starts: starts.flip(0), "contradict one another"),
+        ("contexts", lambda contexts: contexts * 0, "contradict one another"),
+        ("contexts", lambda contexts: contexts + (contexts > 0), "contradict one another"),
+        ("tokens", lambda tokens: tokens + 30_000, "contradict one another"),
+        ("counts", lambda counts: counts.float(), "of other types"),
+        ("counts", lambda counts: counts[:0], "contradict one another"),
+    ],
+)
+def test_damaged_counts_are_refused(tmp_path: Path, name: str, change: Callable[..., Any], said: str) -> None:
+    export_model(make(tmp_path / "m", SHAPES["counts and copies"]), "transformers", tmp_path / "out")
+    weights = load_file(tmp_path / "out" / "model.safetensors")
+    save_file(weights | {f"ngrams.{name}": change(weights[f"ngrams.{name}"])}, tmp_path / "out" / "model.safetensors")
+    with pytest.raises(ModelError, match=said):
+        load_model(open_model(str(tmp_path / "out")))
 
 
 @pytest.mark.slow

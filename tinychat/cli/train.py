@@ -27,7 +27,8 @@ from tinychat.train.launch import (
     find_resumable,
     launch,
     name_for,
-    start_run,
+    prepare_run,
+    removed_on_error,
 )
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
@@ -152,10 +153,9 @@ def train(
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources, ui_options)
-        run, process = start_run(
-            recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer,
-            stop_with_parent=True, started=STARTED,
-        )  # fmt: skip
+        run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
+        with removed_on_error(run):
+            process = launch(run, stop_with_parent=True, started=STARTED)
     return _exit_code(watch(run, as_json=as_json, ui_options=ui_options, process=process))
 
 

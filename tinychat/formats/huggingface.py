@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinychat.errors import ModelError
-from tinychat.formats.huggingface_writer import convert_to_own_code, read_stored_weights, write_folder
+from tinychat.formats.huggingface_writer import TARGET_TOKENIZER, read_stored_weights, write_folder
+from tinychat.formats.own_code import MODEL_TYPE, convert_to_own_code, convert_weights, read_config
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import (
@@ -452,31 +453,48 @@ def read(path: Path) -> ModelInfo:
     """
     theirs = read_object(path / CONFIG, MAX_CONFIG)
     model_type = theirs.get("model_type")
+    try:
+        config, map_weights = _read_architecture(model_type, theirs)
+    except KeyError as error:
+        raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
+    has_two = config.encoder_decoder and os.path.lexists(path / TARGET_TOKENIZER)
+    tokenizer = load_tokenizer(path / TARGET_TOKENIZER if has_two else path)
+    shapes = dict(weight_shapes(config))
+    weights_file = path / (INDEX if not os.path.lexists(path / WEIGHTS) and (path / INDEX).exists() else WEIGHTS)
+    return ModelInfo(
+        path.resolve().name, path, "translation" if config.encoder_decoder else "completion", config.to_dict(),
+        tokenizer.kind, sum(math.prod(shape) for shape in shapes.values() if shape is not None),
+        description=f"{path.resolve().name} of transformers ({model_type})",
+        foreign=ForeignModel(
+            "transformers", weights_file, lambda: tokenizer, partial(map_weights, weights_file),
+            (lambda: load_tokenizer(path)) if has_two else None,
+        ),
+    )  # fmt: skip
+
+
+def _read_architecture(
+    model_type: object, theirs: Mapping[str, Any]
+) -> tuple[ModelConfig, Callable[[Path], dict[str, MappedTensor]]]:
+    """Return the architecture in a `config.json`, and a function that maps the weights in a file as ours.
+
+    Raises:
+        ModelError: If the model type is not known here.
+        KeyError: If a field is missing.
+    """
+    if model_type == MODEL_TYPE:
+        config = read_config(theirs)
+        return config, lambda path: convert_weights(dict(_map_files(path)), config, path)
     architecture = next((one for one in ARCHITECTURES if one.model_type == model_type), None)
     if architecture is None:
         known = ", ".join(one.model_type for one in ARCHITECTURES)
         raise ModelError(f"model type {_shorten(model_type)} is not known here", f"known: {known}")
     tied = theirs.get("tie_word_embeddings", architecture.tied)
-    try:
-        values = {**architecture.required, **architecture.from_config(theirs)}
-        config = ModelConfig.from_dict(values | {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied})
-    except KeyError as error:
-        raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
-    tokenizer = load_tokenizer(path)
-    shapes = dict(weight_shapes(config))
-    weights_file = path / (INDEX if not os.path.lexists(path / WEIGHTS) and (path / INDEX).exists() else WEIGHTS)
-    return ModelInfo(
-        path.resolve().name, path, "completion", config.to_dict(), tokenizer.kind,
-        sum(math.prod(shape or ()) for shape in shapes.values()),
-        description=f"{path.resolve().name} of transformers ({architecture.model_type})",
-        foreign=ForeignModel(
-            "transformers", weights_file, lambda: tokenizer,
-            partial(_map_weights, weights_file, architecture, config),
-        ),
-    )  # fmt: skip
+    values = {**architecture.required, **architecture.from_config(theirs)}
+    config = ModelConfig.from_dict(values | {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied})
+    return config, partial(_map_weights, architecture, config)
 
 
-def _map_weights(path: Path, architecture: Architecture, config: ModelConfig) -> dict[str, MappedTensor]:
+def _map_weights(architecture: Architecture, config: ModelConfig, path: Path) -> dict[str, MappedTensor]:
     """Map the weights in a file, or in the files of an index, under our names and in our layout.
 
     Raises:

@@ -6,12 +6,12 @@ and whoever reads it opts in with `trust_remote_code=True`. So does a translator
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinychat.atomic import atomic_folder
 from tinychat.config.settings import SETTINGS, Settings
+from tinychat.formats.own_code import CODE, CONFIGURATION, MODELING, TOKENIZATION, class_kind
 from tinychat.store.models import (
     CARD,
     CONFIG,
@@ -29,13 +29,8 @@ if TYPE_CHECKING:
 
     Weights = dict[str, Tensor]
 
-CODE = Path(__file__).parent / "remote_code"
-CONFIGURATION, MODELING, TOKENIZATION = "configuration_tinychat", "modeling_tinychat", "tokenization_tinychat"
-"""Modules in that folder."""
 GENERATION_CONFIG, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
 TARGET_TOKENIZER, TEMPLATE = "target_tokenizer.json", "chat_template.jinja"
-TRAINING_ONLY = ("dropout", "attention_dropout", "initialization")
-"""Fields of the architecture that this code does not have."""
 GENERATION = {
     "max_tokens": "max_new_tokens", "num_beams": "num_beams", "temperature": "temperature", "top_k": "top_k",
     "top_p": "top_p", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
@@ -93,28 +88,6 @@ def read_stored_weights(info: ModelInfo) -> "Weights":
     }
 
 
-def convert_to_own_code(architecture: Mapping[str, Any], weights: "Weights") -> "tuple[dict[str, Any], Weights]":
-    """Return fields of the `config.json` of a model that brings its own code, and its weights as that code has them."""
-    from torch.nn.functional import pad
-
-    kind = _kind(architecture)
-    fields = {
-        "model_type": "tinychat", "architectures": [f"TinychatFor{kind}"],
-        "auto_map": {
-            "AutoConfig": f"{CONFIGURATION}.TinychatConfig", f"AutoModelFor{kind}": f"{MODELING}.TinychatFor{kind}",
-        },
-        **{name: value for name, value in architecture.items() if name not in TRAINING_ONLY},
-    }  # fmt: skip
-    converted = dict(weights)
-    if architecture["tie_embeddings"]:
-        del converted["head.weight"]
-    if architecture["ngram_order"]:
-        widths = converted.pop("ngrams.widths").long()
-        converted["ngrams.starts"] = pad(widths.cumsum(0), (1, 0)).int()
-        fields |= {"ngram_contexts": len(widths), "ngram_entries": len(converted["ngrams.tokens"])}
-    return fields, converted
-
-
 def find_special_ids(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return the ids of the tokens with which texts and answers begin and end, by their names in `transformers`."""
     begin, end, pad = (tokenizer.special(role) for role in ("begin", "end", "pad"))
@@ -170,9 +143,7 @@ def describe_texts(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
 def make_card(info: ModelInfo, folder: Path, *, brings_code: bool) -> str:
     """Return a `README.md` that shows how to use the folder."""
     option = ", trust_remote_code=True" if brings_code else ""
-    usage = USAGE.format(kind=_kind(info.architecture), folder=folder.name, option=option, inputs=INPUTS[info.mode])
+    usage = USAGE.format(
+        kind=class_kind(info.architecture), folder=folder.name, option=option, inputs=INPUTS[info.mode]
+    )
     return f"# {info.name}\n\n{info.description}\n\n{usage}"
-
-
-def _kind(architecture: Mapping[str, Any]) -> str:
-    return "Seq2SeqLM" if architecture["n_encoder_layer"] else "CausalLM"

@@ -40,7 +40,6 @@ from tinychat.store.models import (
     map_weights,
     open_info,
     read_card,
-    read_source_tokenizer,
     read_tokenizers,
     read_training,
     read_weights,
@@ -175,11 +174,11 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
 
 
 def _save(info: ModelInfo, copy: ModelInfo, training: Mapping[str, object], card: str, *, is_half: bool) -> ModelInfo:
-    tokenizer, _ = read_tokenizers(info)
-    source = None if info.foreign else read_source_tokenizer(info.folder, info.files)
+    tokenizer, source = read_tokenizers(info)
     copy = replace(copy, files=None, foreign=None)
     precision: Precision = "bf16" if is_half else "f32"
-    save_model(copy, read_weights(info), tokenizer, source, training=training, card=card, precision=precision)
+    other = None if source is tokenizer else source
+    save_model(copy, read_weights(info), tokenizer, other, training=training, card=card, precision=precision)
     return copy
 
 

@@ -128,6 +128,8 @@ class ForeignModel:
     read_tokenizer: Callable[[], Tokenizer]
     map_weights: Callable[[], dict[str, MappedTensor]]
     """Return the weights by our names, in our layout; what has that layout already stays mapped from the file."""
+    read_source_tokenizer: Callable[[], Tokenizer] | None = None
+    """Returns the tokenizer of what an encoder reads, if that is another."""
 
 
 @dataclass(frozen=True)
@@ -345,7 +347,10 @@ def read_tokenizers(info: ModelInfo) -> tuple[Tokenizer, Tokenizer]:
     """
     foreign = info.foreign
     tokenizer = read_tokenizer(info.folder, info.files) if foreign is None else foreign.read_tokenizer()
-    source = read_source_tokenizer(info.folder, info.files) if foreign is None else None
+    if foreign is None:
+        source = read_source_tokenizer(info.folder, info.files)
+    else:
+        source = foreign.read_source_tokenizer() if foreign.read_source_tokenizer else None
     vocab_size = info.architecture["vocab_size"]
     check_ids(tokenizer, vocab_size, info.folder / TOKENIZER)
     if info.mode == "translation":

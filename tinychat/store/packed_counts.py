@@ -8,11 +8,13 @@ Shapes: N contexts, E entries, M counts of 255 or more.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tinychat.errors import ModelError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor
 
 PREFIX = "ngrams."
@@ -32,10 +34,17 @@ def pack_counts(weights: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, 
         weights: has the tensors `UNPACKED`, whose contexts are all reached from the empty one.
         vocab_size: of the tokens.
     """
-    import numpy as np
     import torch
 
-    contexts, widths, tokens, counts = (weights[name].detach().cpu().numpy().astype(np.int64) for name in UNPACKED)
+    arrays = pack_arrays(*(weights[name].detach().cpu().numpy() for name in UNPACKED), vocab_size=vocab_size)
+    return {name: torch.from_numpy(values) for name, values in arrays.items()}
+
+
+def pack_arrays(*unpacked: "npt.NDArray[np.integer[Any]]", vocab_size: int) -> "dict[str, npt.NDArray[Any]]":
+    """Return what `pack_counts` does of arrays, without torch."""
+    import numpy as np
+
+    contexts, widths, tokens, counts = (values.astype(np.int64) for values in unpacked)
     contexts, widths = contexts[widths > 0], widths[widths > 0]
     is_first = np.zeros(len(tokens), dtype=bool)
     is_first[np.cumsum(widths) - widths] = True
@@ -51,7 +60,7 @@ def pack_counts(weights: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, 
         np.packbits(is_first, bitorder="little"),
         np.packbits(is_context, bitorder="little"),
     )
-    return {name: torch.from_numpy(values) for name, values in zip(PACKED, packed, strict=True)}
+    return dict(zip(PACKED, packed, strict=True))
 
 
 def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, Tensor]":
