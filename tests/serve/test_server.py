@@ -221,6 +221,7 @@ def test_time_is_limited(serve: Serve, letters: Path) -> None:
         ("completions", {}, 400, "prompt", "there is no prompt"),
         ("completions", {"prompt": []}, 400, "prompt", "the prompt is an empty list"),
         ("completions", {"prompt": [[999]]}, 400, "prompt", "a prompt is a text, or a list of ids"),
+        ("completions", {"prompt": 5}, 400, "prompt", "a prompt is a text, or a list of ids"),
         ("completions", {"prompt": {}}, 400, "prompt", "a prompt is a text, or a list of ids"),
         ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "there is no model 'gpt-4' here"),
         ("completions", {"prompt": "a", "temperature": -1}, 400, "temperature", "temperature takes a number from 0"),

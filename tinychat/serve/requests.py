@@ -191,9 +191,8 @@ def _ask(
 
 def _parse_prompts(value: object, model: OpenModel) -> list[Prompt]:
     """Return the prompts of a field that is a text, a list of texts, ids or a list of lists of ids."""
-    values = value if isinstance(value, list) else [value]
-    if values and all(isinstance(one, int) for one in values):
-        values = [values]
+    is_ids = isinstance(value, list) and bool(value) and all(isinstance(one, int) for one in value)
+    values = value if isinstance(value, list) and not is_ids else [value]
     if not values:
         raise ApiError(400, "the prompt is an empty list", param="prompt")
     prompts = []

@@ -107,7 +107,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _report_problems(report: Callable[[str], None]) -> None:
-    """Pass what uvicorn warns of on, a line each."""
+    """Pass the errors of uvicorn on, a line each; what clients send wrongly is none."""
 
     class Reporter(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -116,4 +116,4 @@ def _report_problems(report: Callable[[str], None]) -> None:
 
     logger = logging.getLogger("uvicorn")
     logger.handlers, logger.propagate = [Reporter()], False
-    logger.setLevel(logging.WARNING)
+    logger.setLevel(logging.ERROR)
