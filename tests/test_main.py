@@ -189,3 +189,25 @@ def test_a_disk_without_room_is_told_in_a_line(home: Path, letters: Path) -> Non
     assert (ended.code, ended.err.count("\n") <= 2) == (1, True), ended.err
     assert "File too large" in ended.err
     assert not list(home.glob("models/*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments", [("-p", "hello", "--engine", "torch"), ("train", "text.txt"), ("eval", "tales", "x")]
+)
+def test_without_torch_what_needs_it_says_so(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the native engine does works without."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nfrom importlib.machinery import PathFinder\n"
+        "find = PathFinder.find_spec\n"
+        "PathFinder.find_spec = lambda name, *more: None if name == 'torch' else find(name, *more)\n"
+    )
+    (tmp_path / "text.txt").write_text("to be or not to be")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), *sys.path)))
+    assert run("", *arguments) == Ended(
+        1, "", "tinychat: torch is not installed, and this needs it\n  pip install torch\n"
+    )
+    done = run("", "-p", "hello there", "--greedy", "--engine", "native")
+    assert (done.code, done.err) == (0, "")

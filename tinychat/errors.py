@@ -41,6 +41,19 @@ def check_memory_limit() -> None:
         raise TinychatError(problem, "raise the limit: `ulimit -v unlimited`")
 
 
+def check_torch() -> None:
+    """Check that torch is installed, and may take as much memory as it does: cheap, and before it is imported.
+
+    Raises:
+        TinychatError: If it is not, or may not.
+    """
+    import importlib.util
+
+    check_memory_limit()
+    if importlib.util.find_spec("torch") is None:
+        raise TinychatError("torch is not installed, and this needs it", "pip install torch")
+
+
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system in one line: `/runs/novel/model: No space left on device`."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tinychat.cli.completion import complete_data_sets, complete_models
 from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
 from tinychat.cli.output import echo, echo_json, echo_progress
 from tinychat.config.settings import Settings, SettingStore
-from tinychat.errors import UsageError, check_memory_limit
+from tinychat.errors import UsageError, check_torch
 from tinychat.evaluate.suite import Outcome, Suite, Tally, read_suite, run, tally
 from tinychat.formats.registry import open_model
 from tinychat.session.session import Session
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @click.command("eval")
-@click.argument("model")
-@click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@click.argument("model", shell_complete=complete_models)
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]", shell_complete=complete_data_sets)
 @click.option("--suite", type=click.Path(path_type=Path), metavar="FILE", help="a suite of checks to run")
 @click.option("--verbose", is_flag=True, help="with --suite: print the checks that failed")
 @click.option("--seed", metavar="N", help="with --suite: seed of the sampled answers [1]")
@@ -54,7 +55,7 @@ def eval_(
         return
     info, settings = open_model(model), SettingStore()
     set_flags(settings, flags)
-    check_memory_limit()
+    check_torch()
 
     from tinychat.corpus.sources import join_words
     from tinychat.evaluate.perplexity import score
@@ -79,14 +80,14 @@ def eval_(
 
 
 @click.command("bench")
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=complete_models)
 @setting_options
 @json_option
 @debug_option
 def bench(model: str | None, as_json: bool, **flags: Any) -> None:
     """Measure prefill, decoding, training and start-up speed of MODEL here, and how close each comes to the limit."""
     session = make_session(flags | {"model": model})
-    check_memory_limit()
+    check_torch()
 
     from tinychat.evaluate.bench import run_bench
 

@@ -8,11 +8,13 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tinychat import __version__
+from tinychat.cli.completion import VARIABLE as COMPLETION_VARIABLE
+from tinychat.cli.completion import complete
 from tinychat.cli.options import add_flags, debug_option, make_session, setting_options
 from tinychat.cli.output import echo, echo_problem
 from tinychat.config.settings import UI_OPTIONS
@@ -36,6 +38,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("tinychat.cli.manage", "Import a model from another tool."),
 }
 """Module and help line of each command, so that `--help` imports none of them."""
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 MAX_REPORT = 2_000
 """Maximum number of characters of a problem, and of its remedy: an argument or a variable may hold a megabyte."""
 MEMORY_REMEDY = "end other programs, or raise the limit of this one (`ulimit -v`)"
@@ -57,6 +62,15 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, context: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Complete commands from the table, which imports none of them, and options."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=about) for name, (_, about) in COMMANDS.items()]
+        return [one for one in found if one.value.startswith(incomplete)] + click.Command.shell_complete(
+            self, context, incomplete
+        )
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
@@ -65,7 +79,8 @@ class Commands(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve as click does, but suggest a remedy for an unknown command."""
-        if args and not args[0].startswith("-") and self.get_command(context, args[0].lower()) is None:
+        is_typed = bool(args) and not args[0].startswith("-") and not context.resilient_parsing
+        if is_typed and self.get_command(context, args[0].lower()) is None:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             remedy = f"did you mean `tinychat {near[0]}`?" if near else "a prompt goes behind -p, a model behind -m"
             raise UsageError(f"there is no command {args[0]!r}", remedy)
@@ -122,6 +137,8 @@ def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code; an error is written to stderr as the problem and its remedy."""
     try:
+        if instruction := os.environ.get(COMPLETION_VARIABLE):
+            return complete(tinychat, instruction)
         code = _call(arguments)
         sys.stdout.flush()
         return code
@@ -142,6 +159,8 @@ def run(arguments: list[str]) -> int:
         return _report(describe_os_error(error), "", 1)
     except MemoryError:
         return _report("out of memory", MEMORY_REMEDY, 1)
+    except ModuleNotFoundError as error:
+        return _report(f"{error.name} is not installed, and this needs it", f"pip install {error.name}", 1)
     except ImportError as error:
         return _report(describe_import_error(error), MEMORY_REMEDY, 1)
     except Exception as error:

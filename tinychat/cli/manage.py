@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tinychat.cli.completion import complete_data_sets, complete_models, complete_recipes, complete_runs
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
-from tinychat.errors import ModelError, UsageError, check_memory_limit
+from tinychat.errors import ModelError, UsageError, check_torch
 from tinychat.formats.registry import FORMATS, export_model, import_model, list_models, open_model
 from tinychat.store import paths
 from tinychat.store.housekeeping import read_file_facts
@@ -43,7 +44,7 @@ def models(as_json: bool) -> None:
 
 
 @click.command("show")
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @json_option
 @debug_option
 def show(model: str, as_json: bool) -> None:
@@ -67,7 +68,7 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="do not ask")
 
 
 @click.command("rm")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_models)
 @yes_option
 @debug_option
 def rm(names: tuple[str, ...], yes: bool) -> int:
@@ -81,7 +82,7 @@ def rm(names: tuple[str, ...], yes: bool) -> int:
 
 
 @click.command("rename")
-@click.argument("old")
+@click.argument("old", shell_complete=complete_models)
 @click.argument("new")
 @yes_option
 @debug_option
@@ -114,7 +115,7 @@ def _ask(question: "Question", *, yes: bool) -> int:
 
 
 @click.command("recipes")
-@click.argument("recipe", required=False)
+@click.argument("recipe", required=False, shell_complete=complete_recipes)
 @click.option("--toml", "as_toml", is_flag=True, help="write RECIPE as a TOML file with every value")
 @json_option
 @debug_option
@@ -143,7 +144,7 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
 
 
 @click.command("runs")
-@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.argument("names", nargs=-1, metavar="[RUN]...", shell_complete=complete_runs)
 @json_option
 @debug_option
 def runs(names: tuple[str, ...], as_json: bool) -> None:
@@ -181,7 +182,7 @@ def data(context: click.Context, as_json: bool) -> None:
 
 
 @data.command("get")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_data_sets)
 @debug_option
 def data_get(name: str) -> None:
     """Download a known data set.
@@ -192,7 +193,7 @@ def data_get(name: str) -> None:
 
 
 @data.command("make")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_data_sets)
 @click.option("--out", type=click.Path(path_type=Path), help="the folder to write to [among your data sets]")
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="the same seed gives the same text on every machine"
@@ -242,7 +243,7 @@ WRITABLE = "; ".join(f"{name}: {format.description}" for name, format in FORMATS
 
 
 @click.command("export")
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.option("--to", "to", required=True, metavar="FORMAT", help=WRITABLE)
 @click.option("--out", type=click.Path(path_type=Path), help="the folder or file to write to [NAME-FORMAT]")
 @debug_option
@@ -253,7 +254,7 @@ def export(model: str, to: str, out: Path | None) -> None:
     path = out or Path(f"{check_name(info.name)}{suffix or f'-{to}'}")
     if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
         raise UsageError(f"{path} is there already", "give another --out")
-    check_memory_limit()
+    check_torch()
     export_model(info, to, path)
     echo(path)
 
@@ -273,7 +274,7 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
     folder = out or find_named(paths.models_folder(), name) or paths.models_folder() / name
     if folder.exists():
         raise ModelError(f"{folder} is there already", "give another --name, or remove it")
-    check_memory_limit()
+    check_torch()
     info = import_model(path, name, folder)
     echo(f"{info.summary}: `tinychat -m {typed(str(out or name))}` talks to it")
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from tinychat.cli.completion import complete_values
 from tinychat.config.option import VARIABLE_PREFIX, LayeredOptions, Option, Options, Origin
 from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
@@ -59,7 +60,9 @@ def _make_flag(option: Option) -> Callable[[F], F]:
         return click.option(*names, is_flag=True, default=None, help=option.help)
     default = option.show(option.default)
     text = option.help + (f" [{default}]" if default != "–" else "")
-    return click.option(*names, metavar=option.usage, multiple=option.kind is tuple, help=text)
+    return click.option(
+        *names, metavar=option.usage, multiple=option.kind is tuple, help=text, shell_complete=complete_values(option)
+    )
 
 
 def make_session(flags: Mapping[str, Any]) -> Session:

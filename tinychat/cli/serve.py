@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tinychat.cli.completion import complete_models
 from tinychat.cli.options import add_flags, debug_option, load_server_options, make_session, setting_options
 from tinychat.cli.output import echo
 from tinychat.errors import UsageError
@@ -14,7 +15,7 @@ LIBRARIES = ("starlette", "uvicorn")
 
 
 @click.command("serve")
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=complete_models)
 @add_flags(SERVER_OPTIONS.values())
 @click.option("-v", "--verbose", is_flag=True, help="write a line to stderr for each request")
 @setting_options

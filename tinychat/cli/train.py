@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tinychat.cli.completion import complete_data_sets
 from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options
 from tinychat.cli.output import echo
 from tinychat.config.settings import UI_OPTIONS, UiOptions
 from tinychat.corpus.sources import join_words
-from tinychat.errors import UsageError
+from tinychat.errors import UsageError, check_torch
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder
 from tinychat.train.launch import (
@@ -92,7 +93,7 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
 
 
 @click.command("train", cls=TrainCommand)
-@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="SOURCE...", shell_complete=complete_data_sets)
 @click.option("--recipe", "recipe_name", metavar="R", help="a recipe's name (see `tinychat recipes`) or file")
 @click.option("--name", help="the name of the run and its model [from the first source]")
 @click.option(
@@ -132,6 +133,7 @@ def train(
     """
     if find_process_rank().rank > 0:
         become_worker()
+    check_torch()
     ui_options = load_ui_options({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in fields.items() if value not in (None, ())}
     sources = join_words(sources)

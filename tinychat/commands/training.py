@@ -28,7 +28,7 @@ from tinychat.commands.registry import (
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Result, Table, WatchRun
 from tinychat.config.option import Option
 from tinychat.config.settings import Settings
-from tinychat.errors import ModelError, RunError, UsageError, check_memory_limit
+from tinychat.errors import ModelError, RunError, UsageError, check_torch
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Finished, Record, Stepped
 from tinychat.formats.registry import list_models, open_model
 from tinychat.generate.stream import stream
@@ -130,7 +130,7 @@ def train(session: Session, text: str) -> Result:
     RUN` goes on with a run that was stopped or killed, and `/train more RUN --minutes 5` trains a run for five more
     minutes, also one that is done. `/train more RUN --minutes 5 &` does so in the background.
     """
-    check_memory_limit()  # before numpy is imported
+    check_torch()  # before numpy is imported
 
     from tinychat.corpus.sources import STDIN, join_words, split_weight
     from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, removed_on_error, resume_run

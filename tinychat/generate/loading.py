@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinychat.config.settings import Settings
-from tinychat.errors import UsageError, check_memory_limit
+from tinychat.errors import UsageError, check_torch
 from tinychat.generate.engine import Engine
 from tinychat.store.models import ModelInfo
 
@@ -112,7 +112,7 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     from tinychat.model.shapes import checked_config
 
     checked_config(info)  # refuses a damaged model before that
-    check_memory_limit()
+    check_torch()
     _load_torch_library()
 
     import torch
