@@ -22,7 +22,14 @@ from tinychat.errors import ModelError, TokenizerError
 from tinychat.formats import fitting
 from tinychat.formats.fitting import ANY
 from tinychat.formats.gguf_container import INCOMPLETE, Content, import_library, map_tensor, read_content
-from tinychat.formats.vocabularies import LETTERS, Vocabulary, describe_vocabulary, make_byte_level, make_sentencepiece
+from tinychat.formats.vocabularies import (
+    LETTERS,
+    Vocabulary,
+    describe_vocabulary,
+    in_letters,
+    make_byte_level,
+    make_sentencepiece,
+)
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import CONFIG, ForeignModel, ModelInfo, read_tokenizers, read_weights
@@ -317,7 +324,7 @@ def _add_vocabulary(
     """
     is_bpe = vocabulary.kind != "wordpiece"
     texts, kinds = [], []
-    encode, special = _in_letters if is_bpe else _escape, {*vocabulary.special}
+    encode, special = in_letters if is_bpe else _escape, {*vocabulary.special}
     for id, piece in enumerate(vocabulary.pieces):
         texts.append(piece.decode() if id in special else encode(piece))
         kinds.append(3 if id in special else 1)
@@ -345,10 +352,6 @@ def _add_vocabulary(
         writer.add_string(OUR_TEMPLATE, json.dumps(template.to_dict()))
 
 
-def _in_letters(piece: bytes) -> str:
-    return "".join(LETTERS[byte] for byte in piece)
-
-
 def _escape(piece: bytes) -> str:
     """Return bytes as the vocabulary of RWKV writes them."""
     return "".join(f"\\x{byte:02x}" if byte < 0x21 or byte > 0x7E or byte == 0x5C else chr(byte) for byte in piece)
@@ -356,7 +359,7 @@ def _escape(piece: bytes) -> str:
 
 def _merge_bytes(pieces: Sequence[bytes]) -> list[tuple[str, str]]:
     """Return merges that build each character from its bytes."""
-    letters = sorted({_in_letters(piece) for piece in pieces})
+    letters = sorted({in_letters(piece) for piece in pieces})
     return list(dict.fromkeys((one[:at], one[at]) for one in letters for at in range(1, len(one)) if len(one) <= 4))
 
 

@@ -3,7 +3,6 @@
 The reader of the `gguf` package trusts the sizes in a file, and makes an array for each token: this one does neither.
 """
 
-import ctypes
 import math
 import mmap
 import struct
@@ -216,8 +215,7 @@ def map_tensor(content: Content, place: Place) -> MappedTensor:
         ModelError: If its type cannot be read.
     """
     if place.type in PLAIN_TYPES:
-        address = ctypes.addressof(ctypes.c_char.from_buffer(content.memory)) + place.offset
-        return MappedTensor(PLAIN_TYPES[place.type], place.shape, place.offset, content.memory, address)
+        return MappedTensor.at(PLAIN_TYPES[place.type], place.shape, content.memory, place.offset)
     import numpy as np
 
     library, kind = import_library(), place.type

@@ -95,6 +95,14 @@ FORMATS: Mapping[str, Format] = {
     ),
     "gguf-f16": Format("the same in F16", _never, write=_later("gguf", "write", "F16")),
     "gguf-q8_0": Format("the same in 8 bits", _never, write=_later("gguf", "write", "Q8_0")),
+    "llama2c": Format(
+        "a folder with model.bin and tokenizer.bin for llama2.c: Llama, char or bpe",
+        _later("llama2c", "recognizes"), _later("llama2c", "read"), _later("llama2c", "write"),
+    ),
+    "nanogpt": Format(
+        "a folder with ckpt.pt and meta.pkl for nanoGPT: the recipe nanogpt, char",
+        _later("nanogpt", "recognizes"), _later("nanogpt", "read"), _later("nanogpt", "write"),
+    ),
     "tinychat": Format(
         "a folder to share: weights in bf16, half the size, and no paths of this machine",
         _never, write=_write_tinychat,

@@ -13,7 +13,7 @@ LETTERS: Mapping[int, str] = {byte: letter for letter, byte in BYTE_CODES.items(
 """The visible characters that represent bytes in byte-level vocabularies."""
 SPACE = "▁"
 """Character that stands for a space in vocabularies of SentencePiece."""
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 """Tokens of the bytes of characters that a vocabulary of SentencePiece lacks."""
 FIRST_BYTE = 3
 """Id of the first of them, after those of <unk>, <s> and </s>."""
@@ -88,7 +88,7 @@ def make_sentencepiece(
             pairs = (pair for pair in cuts if pair[0] in ids and pair[1] in ids)
             merges += sorted(pairs, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
     unk_token = pieces[unknown] if 0 <= unknown < len(pieces) else None
-    has_bytes = ids.keys() >= {*BYTES}
+    has_bytes = not ids.keys().isdisjoint(BYTES)
     model = {"type": "BPE", "vocab": ids, "merges": merges, "byte_fallback": has_bytes, "unk_token": unk_token,
              "fuse_unk": True}  # fmt: skip
     steps = [{"type": "Replace", "pattern": {"String": " "}, "content": SPACE}]
@@ -135,6 +135,11 @@ class Vocabulary:
     """Of a BPE, in letters that represent bytes."""
     splitter: str
     """Of a BPE, a name in `SPLITTERS`."""
+
+
+def in_letters(piece: bytes) -> str:
+    """Return bytes as the letters that represent them in byte-level vocabularies."""
+    return "".join(LETTERS[byte] for byte in piece)
 
 
 def describe_vocabulary(tokenizer: Tokenizer, format: str) -> Vocabulary:

@@ -152,6 +152,11 @@ class MappedTensor:
         return np.frombuffer(self.memory, NUMPY_DTYPES[self.dtype], self.numel, self.offset).reshape(self.shape)
 
     @classmethod
+    def at(cls, dtype: str, shape: tuple[int, ...], memory: mmap.mmap, offset: int) -> "MappedTensor":
+        """Return the tensor at an offset of a file that is mapped into memory."""
+        return cls(dtype, shape, offset, memory, ctypes.addressof(ctypes.c_char.from_buffer(memory)) + offset)
+
+    @classmethod
     def from_numpy(cls, array: "np.ndarray[Any, Any]", dtype: str) -> "MappedTensor":
         """Return a tensor with a copy of an array, in memory of its own; the bits of bf16 are u16."""
         import numpy as np
