@@ -25,12 +25,12 @@ from tinychat.session.session import Session
 from tinychat.store.models import ModelInfo, find_model, read_info, read_tokenizers, save_model
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
+from tinychat.tokenizer.training import TOKENIZERS, train_vocabulary
 
 TEXT = "the cat sat on the mat, and the dog sat on the cat. DID THE CAT SIT? é ünï 日本\n" * 3
 SHAPES: dict[str, dict[str, Any]] = {
-    "defaults": {"previous_token_embeddings": 2, "bigram_embedding": True},
-    "counts and copies": {"ngram_order": 4},
+    "defaults": {"previous_token_embeddings": 2, "bigram_embedding": True, "context_length": 208},
+    "counts and copies": {"ngram_order": 4, "context_length": 208},
     "counts alone": {"ngram_order": 3, "matches": False, "n_layer": 0, "position": "none"},
     "statquest": {
         "norm": "none", "feed_forward": "none", "position": "sinusoidal", "output_projection": False, "bias": False,
@@ -208,7 +208,7 @@ def test_transformers_computes_the_same_as_we_for_every_shape(transformers: Any,
         ours, trust = load_model(info), {"trust_remote_code": True}
         tokenizer, source = read_tokenizers(info)
         reader = transformers.AutoTokenizer.from_pretrained(folder, **trust)
-        ids = torch.randint(info.architecture["vocab_size"], (2, 40))
+        ids, length = torch.randint(info.architecture["vocab_size"], (2, 40)), info.architecture["context_length"]
         ids[1, 20:] = ids[1, :20]  # so that something repeats
         if info.mode == "translation":
             theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **trust).eval()
@@ -223,18 +223,18 @@ def test_transformers_computes_the_same_as_we_for_every_shape(transformers: Any,
             padded = {name: torch.nn.functional.pad(one, (0, 3)).expand(2, -1) for name, one in asked.items()}
             logits = theirs(**padded, decoder_input_ids=ids).logits
             start = [tokenizer.special("end") or 0]
-            written = continue_greedily(ours, start, 40, asked.input_ids[0].tolist())
+            written = continue_greedily(ours, start, length, asked.input_ids[0].tolist())
         else:
             theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, **trust).eval()
             expected, logits = ours(ids), theirs(ids).logits
             asked = reader("the cat", return_tensors="pt")
             start = [tokenizer.special("end"), *tokenizer.encode("the cat")]
             assert asked.input_ids[0].tolist() == start
-            written = continue_greedily(ours, start, 40)
+            written = continue_greedily(ours, start, length)
         torch.testing.assert_close(
             logits, expected, atol=1e-4, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
         )
-        greedy = {"do_sample": False, "eos_token_id": None, "max_length": 40, "max_new_tokens": None}
+        greedy = {"do_sample": False, "eos_token_id": None, "max_length": length, "max_new_tokens": None}
         generated = theirs.generate(**asked, **greedy)[0].tolist()
         assert generated == written, name
         assert reader.decode(generated, skip_special_tokens=True) == tokenizer.decode(generated)
@@ -245,6 +245,22 @@ def test_transformers_computes_the_same_as_we_for_every_shape(transformers: Any,
         if info.mode != "translation":
             two = reader(["the cat", "it"], return_tensors="pt", padding=True)  # padded in front
             assert theirs.generate(**two, **greedy | {"max_length": 30})[0].tolist() == generated[:30], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_transformers_gives_our_ids_and_texts(transformers: Any, tmp_path: Path, kind: str) -> None:
+    info = make(tmp_path / "m", {}, kind=kind)
+    export_model(info, "transformers", tmp_path / "out")
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    tokenizer, _ = read_tokenizers(info)
+    characters = "abc the cat THE 012.,!'\"\n\t  éüß 日本語 русский עברית 😀▁<|x|>\u3000\u200b\r\n"
+    draw = random.Random(3)
+    for _ in range(1000):
+        text = "".join(draw.choices(characters, k=draw.randrange(40)))
+        ids = tokenizer.encode(text)
+        assert reader(text, add_special_tokens=False).input_ids == ids
+        assert reader.decode(ids) == tokenizer.decode(ids)
 
 
 @pytest.mark.slow
