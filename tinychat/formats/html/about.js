@@ -34,7 +34,7 @@ function drawCard(text) {
     if (kind === "text") return make("p", {}, shown(lines.join(" ").replaceAll("`", "")));
     const rows = lines.map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|")));
     return make("table", {}, ...rows.map(([name = "", ...cells]) =>
-      make("tr", {}, make("th", { scope: "row" }, shown(name)), ...cells.map((cell) => make("td", {}, shown(cell)))))); // prettier-ignore
+      make("tr", {}, name ? make("th", { scope: "row" }, shown(name)) : make("td"), ...cells.map((cell) => make("td", {}, shown(cell)))))); // prettier-ignore
   });
 }
 
