@@ -16,11 +16,6 @@ import tinychat
 from tinychat import Model
 
 
-@pytest.fixture(scope="module")
-def loaded(letters: Path, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    return tinychat.load(letters, engine="torch", max_tokens=30)
-
-
 def test_the_import_reads_neither_torch_nor_numpy() -> None:
     code = (
         "import sys, tinychat; dir(tinychat)\n"
@@ -84,6 +79,9 @@ def test_a_chat_is_that_of_conversation(chatter: Path, capfd: pytest.CaptureFixt
     assert "".join(f"{text}\n" for text in texts) == capfd.readouterr().out
     assert [answer.prompt for answer in chat.answers] == ["hello there", "fine"]
     assert "› fine" in repr(chat)
+    later = chat.model.chat(turns=[("hello there", texts[0])], seed=5)
+    assert later.say("fine").text == texts[1]
+    assert [answer.prompt for answer in later.answers] == ["fine"]
     with pytest.raises(tinychat.UsageError, match="no place for a system text"):
         chat.model.chat("Answer in rhymes.")
 

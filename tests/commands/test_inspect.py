@@ -445,8 +445,37 @@ def test_a_token_that_was_put_there_is_not_said_to_be_drawn(spelled: Session) ->
 def test_steps_takes_a_number_or_train(spelled: Session) -> None:
     with pytest.raises(UsageError, match="/steps takes the number of a token, from 1 to 12, not '14'"):
         steps(spelled, "/steps 14")
-    with pytest.raises(UsageError, match="/steps train takes a toy whose recipe holds its text, and letters is none"):
-        steps(spelled, "/steps train")
+
+
+@pytest.mark.parametrize("name", ["mixed", "translator"])
+def test_a_training_step_of_a_model_that_is_no_toy_learns_the_last_answer(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    session = said(request.getfixturevalue(name), "to be\n", 6)
+    turn, info, encoder = session.turns[-1], session.model.info, session.model.prompt_encoder
+    computation = steps(session, "/steps train")
+    assert computation.title == f"a training step on the last answer of {info.parameters:,} weights"
+    model, ids, source = load_model(info), session.model.ids_before(turn, 6), encoder.encode_source(turn.prompt)
+    encoded = None if source is None else model.encode(torch.tensor([source]))
+    logits = model(torch.tensor([ids[:-1]]), encoder_output=encoded)[0, -6:]
+    loss = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[-6:]))
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    before, after = (
+        next(one for one in computation.operations if one.name == name) for name in ("loss", "the loss afterwards")
+    )
+    assert before.output[0, 0] == pytest.approx(loss.item(), rel=1e-5)
+    assert after.output[0, 0] < before.output[0, 0]
+    slopes = [one.output.values for one in computation.operations if one.name.startswith("gradient of")]
+    for slope, (path, weight) in zip(slopes, model.named_parameters(), strict=True):
+        own = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        is_table = isinstance(model.get_submodule(path.rpartition(".")[0]), torch.nn.Embedding)
+        turned = own.view(1, -1) if own.dim() == 1 else own if is_table else own.t()
+        assert torch.allclose(slope, turned, atol=1e-6), path
+    for one in computation.operations:
+        if one.derive is not None:
+            row, column = one.first_cell
+            assert one.derive(row, column).value == pytest.approx(one.output[row, column], rel=1e-3, abs=1e-5), one.name
 
 
 def test_steps_needs_an_answer_and_a_model_to_look_into(talk: Talk) -> None:

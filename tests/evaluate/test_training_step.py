@@ -1,5 +1,6 @@
 """The training step that is shown is that of the run, and of a plain torch script."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from tinychat.errors import UsageError
-from tinychat.evaluate.training_step import trace_training_step
+from tinychat.evaluate.training_step import Example, trace_training_step
 from tinychat.generate.computation import Computation, figure
 from tinychat.store.models import read_info
 
@@ -102,15 +103,21 @@ def test_other_optimizers_and_schedules_are_followed(
 @pytest.mark.parametrize(
     ("section", "fields", "words"),
     [
-        ("data", {"texts": []}, "and statquest is none"),
+        ("data", {"texts": []}, "there is no answer to learn from yet"),
         ("optimizer", {"optimizer": "muon"}, "trained by muon"),
         ("optimizer", {"weight_decay": 0.1}, "weight decay of 0.1"),
         ("model", {"dropout": 0.1}, "a dropout of 0.1"),
         ("model", {"ngram_order": 2}, "mixes in n-gram counts"),
     ],
 )
-def test_what_is_no_toy_is_refused(
+def test_what_cannot_be_repeated_is_refused(
     changed: Callable[..., Path], section: str, fields: dict[str, object], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
         trace_training_step(read_info(changed(section, **fields)))
+
+
+def test_a_large_model_is_refused() -> None:
+    info = dataclasses.replace(read_info(TOYS / "statquest"), parameters=10**8)
+    with pytest.raises(UsageError, match="statquest has 100,000,000 parameters, and /steps train takes 20,000,000"):
+        trace_training_step(info, Example([1, 2], 1))

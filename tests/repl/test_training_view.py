@@ -33,8 +33,9 @@ from tinychat.events import (
     to_json,
 )
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.training_view import Dashboard, Progress, describe, panel
+from tinychat.repl.training_view import Dashboard, describe, panel
 from tinychat.store.runs import RunFolder
+from tinychat.train.event_log import Progress
 
 PLANNED = Planned(("a text of 1,000 characters", "a model", "a minute"), 10, 900, 4000, 60.0, "cpu", 1)
 EVALUATED = Evaluated(1480, 1.83, 6.234, 2.64, True)

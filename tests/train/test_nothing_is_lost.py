@@ -22,11 +22,10 @@ from tinychat.cli import main
 from tinychat.commands.training import train as train_command
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Saved, Stepped
-from tinychat.repl.training_view import follow
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import find_model
-from tinychat.store.runs import RunFolder
+from tinychat.store.runs import RunFolder, follow
 from tinychat.train.checkpoint import State, load_checkpoint, newest_step, save_checkpoint
 from tinychat.train.event_log import EventLog
 from tinychat.train.launch import launch, prepare_run

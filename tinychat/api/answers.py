@@ -58,8 +58,17 @@ class Answer:
 
     def __repr__(self) -> str:
         prompt, text = (shorten(repr(text), MAX_SHOWN) for text in (self.prompt, self.text))
+        return f"<Answer {text} to {prompt} · {self._facts}>"
+
+    @property
+    def _facts(self) -> str:
         facts = (count(len(self.tokens), "token"), self.finish_reason, f"seed {self.seed}", self.model)
-        return f"<Answer {text} to {prompt} · {' · '.join(facts)}>"
+        return " · ".join(facts)
+
+    def _repr_html_(self) -> str:
+        from tinychat.api import html
+
+        return html.answer(self.prompt, self.tokens, (*self.notices, self._facts))
 
     @property
     def turn(self) -> Turn:
@@ -158,3 +167,6 @@ class Stream(Iterator[Token]):
 
     def __repr__(self) -> str:
         return repr(self.answer).replace("<Answer", "<Stream", 1)
+
+    def _repr_html_(self) -> str:
+        return self.answer._repr_html_()

@@ -2,17 +2,16 @@
 
 import os
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
 
 from tinychat.api.answers import Answer, AnswerBuilder, Stream
-from tinychat.api.inside import Score
 from tinychat.api.keywords import SettingValues
 from tinychat.config.option import Origin
-from tinychat.config.settings import DEFAULT_MODEL, Settings, SettingStore, parse_changes
+from tinychat.config.settings import DEFAULT_MODEL, Settings, SettingStore, describe_sampling, parse_changes
 from tinychat.corpus.types import Mode
 from tinychat.errors import UsageError
 from tinychat.events import Record
@@ -21,13 +20,51 @@ from tinychat.generate import stream as generate_stream
 from tinychat.generate.engine import derive_seed, fresh_seed
 from tinychat.generate.stream import answer_all
 from tinychat.interrupts import deferred
+from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
-from tinychat.session.inspection import score_text
 from tinychat.session.open_model import OpenModel
+from tinychat.store.models import list_models
+from tinychat.textutil import compact, count
+
+if TYPE_CHECKING:
+    from tinychat.api.inside import Attention, Lens, Score, Why
 
 DEFAULT_LOGPROBS = 5
 """Number of likeliest tokens that are recorded at each position of an answer."""
+LENS_TOKENS = 5
+"""Number of likeliest tokens of each layer that a lens has."""
 AT_LOADING = "`tinychat.load(…, {name}=…)` takes it"
+
+
+class ModelSummary(NamedTuple):
+    """A model that can be loaded by its name."""
+
+    name: str
+    folder: Path
+    mode: Mode
+    parameters: int
+    """Number of parameters."""
+    description: str
+
+
+class Models(list[ModelSummary]):
+    """Models; a notebook shows them as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{one.name} ({compact(one.parameters)}, {one.mode}) {one.description}" for one in self)
+
+    def _repr_html_(self) -> str:
+        from tinychat.api import html
+        from tinychat.commands.results import Table
+
+        rows = ((one.name, one.mode, compact(one.parameters), one.description) for one in self)
+        return html.table(Table(("model", "mode", "parameters", "about"), tuple(rows), right=(2,)))
+
+
+def models() -> Models:
+    """Return the models that can be loaded by their names: those in `./models`, your own and the bundled ones."""
+    sound = list_models().sound
+    return Models(ModelSummary(one.name, one.folder, one.mode, one.parameters, one.description) for one in sound)
 
 
 def load(model: str | os.PathLike[str] = DEFAULT_MODEL, **settings: Unpack[SettingValues]) -> "Model":
@@ -98,6 +135,17 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<Model {self._opened.info.summary} · {self._opened.engine.about}>"
+
+    def _repr_html_(self) -> str:
+        from tinychat.api import html
+
+        info = self._opened.info
+        facts = {
+            "mode": self.mode, "parameters": f"{self.parameters:,}", "tokenizer": info.tokenizer_kind,
+            "context": f"{self.context_length:,} tokens", "engine": self._opened.engine.about,
+            "settings": " · ".join(describe_sampling(self.settings)), "folder": str(self.folder),
+        }  # fmt: skip
+        return html.facts(self.name, info.description, facts)
 
     def stream(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Stream:
         """Answer a prompt, token by token.
@@ -177,15 +225,18 @@ class Model:
         answers = [builder.build() for builder in builders.values()]
         return answers[0] if isinstance(prompts, str) else answers
 
-    def chat(self, system: str | None = None, **settings: Unpack[SettingValues]) -> "Chat":
+    def chat(
+        self, system: str | None = None, *, turns: Iterable[tuple[str, str]] = (), **settings: Unpack[SettingValues]
+    ) -> "Chat":
         """Begin a conversation.
 
         Args:
             system: instructions before the conversation, for models whose template has a place for them.
+            turns: prompts and answers to go on from. Default: none.
             **settings: by the names in docs/settings.md, for all answers of this conversation.
 
         Returns:
-            The conversation, without turns.
+            The conversation, to say something in.
 
         Raises:
             UsageError: If the model takes no instructions, there is no such setting, or it can only be given to
@@ -194,9 +245,9 @@ class Model:
         """
         if system is not None:
             raise UsageError(f"{self.name} has no place for a system text", "say it as the first message")
-        return Chat(self, self._settings(settings))
+        return Chat(self, self._settings(settings), turns)
 
-    def score(self, text: str) -> Score:
+    def score(self, text: str) -> "Score":
         """Score a text that begins a document or, for a chat model, is a user's message: how likely is each token?
 
         Args:
@@ -206,9 +257,83 @@ class Model:
             UsageError: If nothing can be predicted in the text, or the model translates.
             GenerationError: If the model gave NaN or infinite logits.
         """
+        from tinychat.api import inside
+
         with self._alone():
-            scored = score_text(self._opened, text)
-        return Score(scored.tokens, scored.notices, text, self._opened.reference)
+            return inside.score(self._opened, text)
+
+    def why(self, prompt: str | Answer, index: int | None = None, **settings: Unpack[SettingValues]) -> "Why":
+        """Show what a token of an answer could have been, and how likely that was, before and after the filters.
+
+        Args:
+            prompt: a prompt, which is answered first, or an answer of this model.
+            index: of the token in the answer, from 0; −1 is the last one. Default: the most surprising token.
+            **settings: of the answer, if a prompt is given.
+
+        Raises:
+            UsageError: If the answer has no such token, another model gave it, or a setting is wrong.
+            GenerationError: If the model gave NaN or infinite logits.
+        """
+        from tinychat.api import inside
+
+        answer = self._answer(prompt, settings)
+        with self._alone():
+            return inside.why(self._opened, answer, index)
+
+    def lens(
+        self,
+        prompt: str | Answer,
+        index: int | None = None,
+        *,
+        likeliest: int = LENS_TOKENS,
+        **settings: Unpack[SettingValues],
+    ) -> "Lens":
+        """Show how the prediction of a token forms from layer to layer (logit lens, nostalgebraist 2020).
+
+        Args:
+            prompt: a prompt, which is answered first, or an answer of this model.
+            index: of the token in the answer, from 0; −1 is the last one. Default: the most surprising token.
+            likeliest: number of likeliest tokens of each layer, at least 1. Default: 5.
+            **settings: of the answer, if a prompt is given.
+
+        Raises:
+            UsageError: If the answer has no such token, another model gave it, or a setting is wrong.
+        """
+        from tinychat.api import inside
+
+        if likeliest < 1:
+            raise UsageError(f"likeliest takes a whole number of at least 1, not {likeliest!r}")
+        answer = self._answer(prompt, settings)
+        with self._alone():
+            return inside.lens(self._opened, answer, index, likeliest)
+
+    def attention(
+        self,
+        prompt: str | Answer,
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        cross: bool = False,
+        **settings: Unpack[SettingValues],
+    ) -> "Attention":
+        """Show which tokens each token of a prompt and its answer attends to.
+
+        Args:
+            prompt: a prompt, which is answered first, or an answer of this model.
+            layer: number of the only layer, from 1. Default: all layers.
+            head: number of the only head, from 1. Default: all heads.
+            cross: whether to return the attention to the prompt that the encoder of a translation model has read.
+            **settings: of the answer, if a prompt is given.
+
+        Raises:
+            UsageError: If there is no such layer or head, or no encoder; if another model gave the answer, a setting is
+                wrong, or there are more than 16 million weights.
+        """
+        from tinychat.api import inside
+
+        answer = self._answer(prompt, settings)
+        with self._alone():
+            return inside.attention(self._opened, answer, layer, head, cross)
 
     def close(self) -> None:
         """Free the weights; the next call loads them again."""
@@ -219,6 +344,16 @@ class Model:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _answer(self, prompt: str | Answer, settings: SettingValues) -> Answer:
+        """Return the answer to a prompt, or one that is given, if it is of this model."""
+        if isinstance(prompt, str):
+            return self.generate(prompt, **settings)
+        if settings:
+            raise UsageError(f"the answer has settings of its own: {', '.join(settings)}", "give a prompt")
+        if prompt.model != self._opened.reference:
+            raise UsageError(f"{prompt.model} gave this answer, not {self.name}", "ask the model that gave it")
+        return prompt
 
     def _settings(self, values: Mapping[str, object], base: Settings | None = None) -> Settings:
         """Return the settings of a call."""
@@ -249,12 +384,13 @@ class Chat:
     With a `seed`, the same prompts get the same answers.
     """
 
-    def __init__(self, model: Model, settings: Settings) -> None:
+    def __init__(self, model: Model, settings: Settings, turns: Iterable[tuple[str, str]] = ()) -> None:
         self.model = model
         self.answers: list[Answer] = []
-        """The answers so far, each with its `prompt`."""
+        """The answers so far, each with its `prompt`, without those that the conversation began with."""
         self._settings = settings
-        self._dialogue = Dialogue(model._opened, settings.seed)
+        earlier = (Turn(prompt, saved_text=answer) for prompt, answer in turns)
+        self._dialogue = Dialogue(model._opened, settings.seed, earlier)
         self._open: Stream | None = None
 
     def say(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Answer:
@@ -296,8 +432,14 @@ class Chat:
         self._dialogue.add(answer.turn)
 
     def __repr__(self) -> str:
-        lines = [f"<Chat with {self.model.name}, {len(self.answers)} turns>"]
+        lines = [f"<Chat with {self.model.name}, {count(len(self.answers), 'turn')}>"]
         return "\n".join([*lines, *(f"› {one.prompt}\n{one.text}" for one in self.answers)])
+
+    def _repr_html_(self) -> str:
+        from tinychat.api import html
+
+        turns = (html.turn(one.prompt, one.tokens) for one in self.answers)
+        return html.box(*turns, html.shade_legend(), html.line(self.model.name))
 
 
 def _check_logprobs(logprobs: int) -> int:

@@ -28,8 +28,7 @@ from tinychat.train.launch import (
     find_resumable,
     launch,
     name_for,
-    prepare_run,
-    removed_on_error,
+    start_run,
 )
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
@@ -155,9 +154,10 @@ def train(
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources, ui_options)
-        run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
-        with removed_on_error(run):
-            process = launch(run, stop_with_parent=True, started=STARTED)
+        run, process = start_run(
+            recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer,
+            stop_with_parent=True, started=STARTED,
+        )  # fmt: skip
     return _exit_code(watch(run, as_json=as_json, ui_options=ui_options, process=process))
 
 

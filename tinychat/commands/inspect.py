@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from tinychat.commands.conversation import branch_at
 from tinychat.commands.registry import Suggestion, command, first_word, parse_number, parse_token, unquote
@@ -24,7 +25,7 @@ from tinychat.commands.results import (
 from tinychat.config.settings import SETTINGS, Settings, describe_sampling
 from tinychat.errors import UsageError
 from tinychat.events import Token
-from tinychat.generate.engine import Head, TokenProbability, uniform, window_start
+from tinychat.generate.engine import Head, LensRow, TokenProbability, uniform, window_start
 from tinychat.session.conversation import Turn
 from tinychat.session.inspection import (
     ScoredText,
@@ -80,7 +81,7 @@ def why(session: Session, text: str) -> Result:
     odds_at = cache(lambda index: probabilities_at(session.model, turn, index))
 
     def bars_at(index: int) -> BarChart:
-        return _bar_chart(session, turn, index, odds_at(index))
+        return bar_chart(session.model, turn, index, odds_at(index))
 
     def branch_from(index: int, bar: int) -> Answer:
         return branch_at(session, turn, index, [_shown(odds_at(index), turn.tokens[index])[bar].id])
@@ -97,7 +98,7 @@ def color(session: Session, text: str) -> Result:
     for 1 in 8. The upper bar under a token shows it: high where the model was
     surprised. The lower one is the entropy: the surprisal that it expected.
     """
-    return _shade(score_answer(session.model, last_answer(session)))
+    return shade(score_answer(session.model, last_answer(session)))
 
 
 @command("score", "inside", "how likely a text is", usage="TEXT", example="/score to be or not")
@@ -111,7 +112,7 @@ def score(session: Session, text: str) -> Result:
     text = unquote(text)
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
-    return _shade(score_text(session.model, text))
+    return shade(score_text(session.model, text))
 
 
 @command(
@@ -157,13 +158,14 @@ def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenPro
     return probabilities[:MAX_ALTERNATIVES] + [one for one in rest if one.id == token.id]
 
 
-def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[TokenProbability]) -> BarChart:
+def bar_chart(model: OpenModel, turn: Turn, index: int, probabilities: list[TokenProbability]) -> BarChart:
+    """Return what the token at an index of an answer could have been, from the probabilities there."""
     token = turn.tokens[index]
     rank, entropy = rank_of(probabilities, token.id), entropy_of(probabilities) / math.log(2)
     drawn = probabilities[rank - 1]
-    name = session.model.tokenizer.quoted
+    name = model.tokenizer.quoted
     texts = [token.text for token in turn.tokens]
-    settings = session.model.settings_at(turn, index)
+    settings = model.settings_at(turn, index)
     after = _describe_filters(settings)
     if settings.choices:
         after += f" · choices {SETTINGS['choices'].show(settings.choices)}"
@@ -192,7 +194,7 @@ def _avoided(token: Token) -> tuple[str, ...]:
     return (f"banned, and drawn again: {', '.join(words)}",) if drawn else ()
 
 
-def _shade(scored: ScoredText) -> ShadedText:
+def shade(scored: ScoredText) -> ShadedText:
     """Return a text coloured by surprisal, with notes on its perplexity and bits per character.
 
     A token that holds only part of a character adds its surprisal and entropy to the token that completes it.
@@ -239,9 +241,14 @@ def attention(session: Session, text: str) -> Result:
     layer = _parse_index(numbers[:1], config.n_layer, "layer")
     head = _parse_index(numbers[1:], config.n_head, "head")
     turn = last_answer(session)
+    ids, source = ids_before(model, turn)
     if layer is None or head is None:
-        return _head_maps(model, turn, layer, cross)
-    return _head_map(model, turn, layer, head, cross)
+        kinds = [True] if cross else [False] if source is None else [False, True]
+        options: dict[str, Any] = {"source": source, "layer": layer, "cells": MAX_CELLS}
+        return head_maps(model, turn, layer, {kind: model.engine.heads(ids, cross=kind, **options) for kind in kinds})
+    summary = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
+    cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=MAX_ROWS)
+    return head_map(model, turn, (layer, head), cross, summary, cells)
 
 
 @command("lens", "inside", "logit lens by layer", usage="[N]", example="/lens 5")
@@ -254,8 +261,12 @@ def lens(session: Session, text: str) -> Result:
     """
     turn, model = last_answer(session), session.model
     index = _parse_token(text, turn, "lens")
+    return lens_table(model, turn, index, lens_at(model, turn, index, MAX_CANDIDATES))
+
+
+def lens_table(model: OpenModel, turn: Turn, index: int, predictions: Sequence[LensRow]) -> Table:
+    """Return the predictions of the token at an index of an answer, a row for each layer."""
     name, token_id = model.tokenizer.quoted, turn.tokens[index].id
-    predictions = lens_at(model, turn, index, MAX_CANDIDATES)
     mixed = any(row.share is not None for row in predictions)
     rows = []
     for row in predictions:
@@ -273,27 +284,31 @@ def lens(session: Session, text: str) -> Result:
     return Table(tuple(columns), tuple(rows), title, right=tuple(range(1, len(columns) - 1)), notes=tuple(notes))
 
 
-def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
-    """Return small maps of the heads of all layers, or of one; below them those to the encoder, or only these."""
+def head_maps(
+    model: OpenModel, turn: Turn, layer: int | None, by_kind: Mapping[bool, Sequence[Sequence[Head]]]
+) -> HeatMaps:
+    """Return small maps of the heads of all layers, or of one, from an index of 0.
+
+    `by_kind` has the heads of each layer for self-attention (False), attention to the encoder (True), or both.
+    """
     ids, source = ids_before(model, turn)
     start = window_start(len(ids), model.engine.context_length)
     tokens = f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
-    kinds = [True] if cross else [False] if source is None else [False, True]
-    if True in kinds:
-        tokens += f"{' look ' if cross else f', {TO_PROMPT} '}at the {len(source or ())} of the prompt"
-    by_kind = [model.engine.heads(ids, source=source, layer=layer, cross=kind, cells=MAX_CELLS) for kind in kinds]
+    if True in by_kind:
+        only = False not in by_kind
+        tokens += f"{' look ' if only else f', {TO_PROMPT} '}at the {len(source or ())} of the prompt"
     grid = tuple(
         tuple(
             SmallMap(f"{number} {index}{mark}{_main_pattern(head)}", _mask(head.cells, kind))
             for index, head in enumerate(heads, 1)
         )
-        for number, layers in enumerate(zip(*by_kind, strict=True), 1 if layer is None else layer + 1)
-        for mark, kind, heads in zip((" ", TO_PROMPT), kinds, layers, strict=False)
+        for number, layers in enumerate(zip(*by_kind.values(), strict=True), 1 if layer is None else layer + 1)
+        for mark, kind, heads in zip((" ", TO_PROMPT), by_kind, layers, strict=False)
     )
     if layer is None:
         title, note = (
             "attention, by layer and head",
-            f"{'two rows' if len(kinds) > 1 else 'a row'} for each layer; `/attention LAYER` shows one larger",
+            f"{'two rows' if len(by_kind) > 1 else 'a row'} for each layer; `/attention LAYER` shows one larger",
         )
     else:
         title, note = f"layer {layer + 1}, by head", f"`/attention {layer + 1} HEAD` shows one with its tokens"
@@ -318,10 +333,11 @@ def _mask(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
     return tuple(tuple(row if cross else row[: offset + index]) for index, row in enumerate(cells, 1))
 
 
-def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
-    ids, source = ids_before(model, turn)
-    summary = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
-    cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=MAX_ROWS)
+def head_map(
+    model: OpenModel, turn: Turn, place: tuple[int, int], cross: bool, summary: Head, cells: Sequence[Sequence[float]]
+) -> HeatMap:
+    """Return the map of one head at a `place`, its layer and its index, with its tokens."""
+    (layer, head), (ids, source) = place, ids_before(model, turn)
     window = ids[window_start(len(ids), model.engine.context_length) :]
     labels = _labels(model.tokenizer, window)
     columns = _labels(model.source_tokenizer, source) if cross and source else labels
@@ -354,7 +370,7 @@ def _parse_index(words: Sequence[str], count: int, name: str) -> int | None:
 
 @first_word
 def _complete_steps(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    yield Suggestion(TRAIN, "the first step of a toy's training")
+    yield Suggestion(TRAIN, "a training step: of a toy its first, else on the last answer")
 
 
 @command("steps", "inside", "a token, by hand", usage="[N|train]", example="/steps 1", complete=_complete_steps)
@@ -363,12 +379,15 @@ def steps(session: Session, text: str) -> Result:
 
     One operation a screen, with its numbers: ←/→ go on and back, ↑/↓ and Tab
     select a number and show how it was made. Without N it is the answer's most
-    surprising token. `/steps train` shows the first training step of a toy.
+    surprising token. `/steps train` shows a training step, of a toy its first.
     """
     if text.lower() == TRAIN:
-        from tinychat.evaluate.training_step import trace_training_step
+        from tinychat.evaluate.training_step import Example, trace_training_step
 
-        return Steps(trace_training_step(session.model.info))
+        answered = [turn for turn in session.turns if turn.tokens]
+        ids, source = ids_before(session.model, answered[-1]) if answered else ([], None)
+        example = Example(ids, len(answered[-1].tokens), source) if answered else None
+        return Steps(trace_training_step(session.model.info, example))
     turn, model = last_answer(session), session.model
     count = len(turn.tokens)
     index = count if text == str(count + 1) else _parse_token(text, turn, "steps")

@@ -133,7 +133,7 @@ def train(session: Session, text: str) -> Result:
     check_torch()  # before numpy is imported
 
     from tinychat.corpus.sources import STDIN, join_words, split_weight
-    from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, removed_on_error, resume_run
+    from tinychat.train.launch import change_recipe, describe_done, launch, resume_run, start_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
@@ -158,9 +158,10 @@ def train(session: Session, text: str) -> Result:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
         recipe_name = None if sources else run_flags.get("recipe")
         out = Path(run_flags["out"]) if "out" in run_flags else None
-        run = prepare_run(recipe, run_flags.get("name"), recipe_name=recipe_name, out=out)
-        with removed_on_error(run):
-            process = launch(run, stop_with_parent=not in_background, started=started)
+        run, process = start_run(
+            recipe, run_flags.get("name"), recipe_name=recipe_name, out=out, stop_with_parent=not in_background,
+            started=started,
+        )  # fmt: skip
     return _keep_in_background(session, run, process) if in_background else WatchRun(run, process)
 
 

@@ -1,13 +1,16 @@
-"""Trace the first training step of a toy: its loss, gradients, and weights before and after, number by number.
+"""Trace a training step: its loss, gradients, and weights before and after, number by number.
 
-A toy is a small model whose recipe holds its text, such as `statquest`: the step is computed again from the recipe's
-seed, as the run took it.
+Of a toy, a small model whose recipe holds its text, such as `statquest`, it is the first step, computed again from the
+recipe's seed, as the run took it. Of any other model it is a step on an answer, as if that were more text to learn.
 """
 
+import copy
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +19,9 @@ from tinychat.errors import UsageError
 from tinychat.generate.computation import Computation, Derivation, Matrix, Operation, figure
 from tinychat.generate.operations import SUBSCRIPTS
 from tinychat.model.config import ModelConfig
+from tinychat.model.loading import load_model
 from tinychat.model.transformer import IGNORED, Transformer
-from tinychat.store.models import ModelInfo, read_training
+from tinychat.store.models import ModelInfo, read_tokenizer, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import visible
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -27,6 +31,8 @@ from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule, lr_fact
 
 MAX_PARAMETERS = 10_000
 """Number of parameters up to which a model is a toy."""
+MAX_TRAINED_PARAMETERS = 20_000_000
+"""Number of parameters up to which a step of any other model is shown: it is held five times, once in f64."""
 NUDGE = 0.001
 """Change of a weight by which its gradient is checked."""
 OPTIMIZERS: dict[str, tuple[str, Callable[..., torch.optim.Optimizer]]] = {
@@ -36,22 +42,42 @@ OPTIMIZERS: dict[str, tuple[str, Callable[..., torch.optim.Optimizer]]] = {
 }
 """By the recipe's name: name and class."""
 ADAM_EPSILON = 1e-8
+REMEDY = "`/train --recipe statquest` makes a toy in a few seconds"
 SYMBOLS = {
     "embedding.weight": "E", "head.weight": "W", "head.bias": "b", "query.weight": "W_Q", "key.weight": "W_K",
     "value.weight": "W_V", "query.bias": "b_Q", "key.bias": "b_K", "value.bias": "b_V",
+    "attention.sublayer.output.weight": "W_O", "attention.sublayer.output.bias": "b_O", "norm.weight": "g",
+    "feed_forward.sublayer.output.weight": "W_D", "feed_forward.sublayer.output.bias": "b_D", "norm.bias": "b",
+    "up.weight": "W_U", "up.bias": "b_U", "gate.weight": "W_G", "gate.bias": "b_G", "pairs.weight": "P",
+    "position.table.weight": "W_P",
 }  # fmt: skip
 """By the end of a weight's name: its symbol, as in the trace of a prediction."""
 
 
-def trace_training_step(info: ModelInfo) -> Computation:
-    """Trace the first training step of a toy.
+class Example(NamedTuple):
+    """An answer to learn from."""
+
+    ids: Sequence[int]
+    """of the prompt and of the answer"""
+    length: int
+    """Number of tokens of the answer."""
+    source: Sequence[int] | None = None
+    """Ids that an encoder reads."""
+
+
+def trace_training_step(info: ModelInfo, example: Example | None = None) -> Computation:
+    """Trace the first training step of a toy, or of another model a step on an example.
 
     Raises:
-        UsageError: If the model is no toy, or was trained in a way that cannot be repeated here.
-        TinychatError: If its record of training is damaged.
+        UsageError: If a toy was trained in a way that cannot be repeated here, or another model has no example or is
+            too large.
+        TinychatError: If its record of training or its weights are damaged.
     """
     training = read_training(info.folder)
-    recipe = _read_recipe(info, training.get("recipe"), is_new=not training.get("from"))
+    fields = _recipe_fields(training.get("recipe"))
+    if not fields.get("texts") or info.parameters > MAX_PARAMETERS or training.get("from"):
+        return _trace_further_step(info, example)
+    recipe = _read_recipe(info, fields)
     with TemporaryDirectory() as folder:
         text = read_text(recipe, RunFolder(Path(folder)))
     config = ModelConfig.from_dict(info.architecture)
@@ -62,24 +88,44 @@ def trace_training_step(info: ModelInfo) -> Computation:
         steps = training.get("step")
         warmup = min(recipe.warmup_steps, (steps if isinstance(steps, int) else 0) // 10)
         schedule = Schedule(recipe.schedule, warmup, recipe.lr_decay_fraction, recipe.min_lr_ratio)
-        return _Step(model, recipe, batches.batch(0), text.tokenizer, lr_factor(schedule, 0.0, 0)).trace()
+        factor = lr_factor(schedule, 0.0, 0)
+        return _Step(model, recipe, batches.batch(0), text.tokenizer, factor, is_first=True).trace()
 
 
-def _read_recipe(info: ModelInfo, record: object, *, is_new: bool) -> Recipe:
-    """Return the recipe of a toy from the record of its training."""
+def _trace_further_step(info: ModelInfo, example: Example | None) -> Computation:
+    """Trace a step of a trained model on an example, by Adam, whose averages begin with it."""
+    if info.parameters > MAX_TRAINED_PARAMETERS:
+        most = f"{MAX_TRAINED_PARAMETERS:,}"
+        raise UsageError(f"{info.name} has {info.parameters:,} parameters, and /steps train takes {most}", REMEDY)
+    if example is None:
+        raise UsageError("there is no answer to learn from yet", "type a prompt first")
+    recipe = Recipe().merged({"optimizer": "adam"})
+    length = min(len(example.ids) - 1, ModelConfig.from_dict(info.architecture).context_length)
+    window = torch.tensor([example.ids[-length - 1 :]])
+    counts = torch.arange(length) >= length - example.length
+    targets = window[:, 1:].where(counts, IGNORED)
+    source = None if example.source is None else torch.tensor([example.source])
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        batch = Batch(window[:, :-1], targets, torch.zeros(1, dtype=torch.long), source)
+        return _Step(load_model(info), recipe, batch, read_tokenizer(info.folder), 1.0, is_first=False).trace()
+
+
+def _recipe_fields(record: object) -> dict[str, Any]:
+    """Return the fields of all sections of a recipe, from the record of a training."""
     sections = record.values() if isinstance(record, dict) else ()
-    fields = {name: value for section in sections if isinstance(section, dict) for name, value in section.items()}
-    remedy = "`/train --recipe statquest` makes one in a few seconds"
-    if not fields.get("texts") or info.parameters > MAX_PARAMETERS or not is_new:
-        raise UsageError(f"/steps train takes a toy whose recipe holds its text, and {info.name} is none", remedy)
+    return {name: value for section in sections if isinstance(section, dict) for name, value in section.items()}
+
+
+def _read_recipe(info: ModelInfo, fields: dict[str, Any]) -> Recipe:
+    """Return the recipe of a toy."""
     recipe = Recipe().merged(fields)
     if recipe.optimizer not in OPTIMIZERS or recipe.weight_decay:
         what = f"{recipe.optimizer} with a weight decay of {recipe.weight_decay:g}"
-        raise UsageError(f"{info.name} was trained by {what}, which /steps train does not take apart", remedy)
+        raise UsageError(f"{info.name} was trained by {what}, which /steps train does not take apart", REMEDY)
     if recipe.dropout:
-        raise UsageError(f"{info.name} was trained with a dropout of {recipe.dropout:g}, at random", remedy)
+        raise UsageError(f"{info.name} was trained with a dropout of {recipe.dropout:g}, at random", REMEDY)
     if recipe.ngram_order:
-        raise UsageError(f"{info.name} mixes in n-gram counts, which /steps train does not take apart", remedy)
+        raise UsageError(f"{info.name} mixes in n-gram counts, which /steps train does not take apart", REMEDY)
     return recipe
 
 
@@ -90,11 +136,21 @@ def _exact_loss(model: Transformer, batch: Batch) -> float:
     return float(nn.functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED))
 
 
-class _Step:
-    """One training step of a new model; `factor` multiplies the learning rate of the recipe."""
+def _symbol(name: str) -> str:
+    """Return the symbol of a weight, or else the end of its name."""
+    if found := re.search(r"\.earlier\.(\d+)\.weight$", name):
+        return f"E-{int(found[1]) + 1}"
+    return next((symbol for end, symbol in SYMBOLS.items() if name.endswith(end)), name.rpartition(".")[0][-6:])
 
-    def __init__(self, model: Transformer, recipe: Recipe, batch: Batch, tokenizer: Tokenizer, factor: float) -> None:
+
+class _Step:
+    """One training step; `factor` multiplies the learning rate of the recipe, and `is_first` says if it is a run's."""
+
+    def __init__(
+        self, model: Transformer, recipe: Recipe, batch: Batch, tokenizer: Tokenizer, factor: float, *, is_first: bool
+    ) -> None:
         self._model, self._recipe, self._batch, self._tokenizer = model, recipe, batch, tokenizer
+        self._is_first = is_first
         self._lr = (recipe.learning_rate or PEAK_LEARNING_RATES[recipe.optimizer][0]) * factor
         self._optimizer_name = OPTIMIZERS[recipe.optimizer][0]
         self._vocabulary = [self._label(id) for id in range(model.config.vocab_size)]
@@ -111,8 +167,8 @@ class _Step:
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), clip))
         shrink = min(1.0, clip / (norm + 1e-6))
         names = dict(model.named_parameters())
-        exact = Transformer(model.config).double().train()  # to measure gradients by small changes
-        exact.load_state_dict(model.state_dict())
+        # To measure gradients by small changes; n-grams know f32 alone, which is too coarse for that.
+        exact = copy.deepcopy(model).double() if model.ngrams is None else None
         old = {name: weight.detach().clone() for name, weight in names.items()}
         optimizer.step()
         for name, weight in names.items():
@@ -127,9 +183,8 @@ class _Step:
             (), Matrix("loss'", torch.tensor([[after]]), ("",), ("mean",)),
         )  # fmt: skip
         result = f"loss {before:.3f} → {after:.3f} by one step of {self._optimizer_name}, learning rate {self._lr:g}"
-        return Computation(
-            f"the first training step of {model.parameter_count} weights", tuple(self._operations), result
-        )
+        which = "the first training step" if self._is_first else "a training step on the last answer"
+        return Computation(f"{which} of {model.parameter_count:,} weights", tuple(self._operations), result)
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe, weights = self._recipe, list(self._model.parameters())
@@ -166,9 +221,11 @@ class _Step:
         rows = [f"{self._label(id)}→{self._label(target)}" for id, target in zip(ids.tolist(), columns, strict=True)]
         part, index = f"text {text + 1} of {len(self._batch.ids)}", str(text + 1).translate(SUBSCRIPTS)
         about = "Each token and the one after it, which is to be predicted: its target."
+        about += "" if self._is_first else " Only those of the answer count."
         numbers = Matrix(f"ids{index}", torch.stack((ids, targets), 1), rows, ("token", "target"), is_whole=True)
         self._record(part, "tokens", "target = the token that follows in the text", about, (), numbers)
-        about = "One operation here: /steps shows its parts. The first weights are random, and so are the scores."
+        about = "One operation here: /steps shows its parts."
+        about += " The first weights are random, and so are the scores." if self._is_first else ""
         scores = Matrix(f"logits{index}", logits[counts], rows, self._vocabulary)
         self._record(part, "forward", "logits = what the model computes for each token", about, (), scores)
         p = Matrix(f"p{index}", scores.values.softmax(dim=-1), rows, self._vocabulary)
@@ -192,11 +249,11 @@ class _Step:
         )
 
     def _trace_update(
-        self, name: str, old: Tensor, gradient: Tensor, new: Tensor, exact: Transformer, shrink: float
+        self, name: str, old: Tensor, gradient: Tensor, new: Tensor, exact: Transformer | None, shrink: float
     ) -> None:
         """Trace the gradient and the update of one weight."""
-        short = next((symbol for end, symbol in SYMBOLS.items() if name.endswith(end)), name.rpartition(".")[0][-6:])
-        is_linear = old.dim() == 2 and "embedding" not in name
+        short, module = _symbol(name), self._model.get_submodule(name.rpartition(".")[0])
+        is_linear = old.dim() == 2 and not isinstance(module, nn.Embedding)
         labels = self._labels(name)
 
         def matrix(symbol: str, values: Tensor, weight: str = "") -> Matrix:
@@ -206,13 +263,14 @@ class _Step:
             return Matrix(symbol, shown, tuple(rows), tuple(columns), weight)
 
         weights, slopes = matrix(short, old, name), matrix("G", gradient)
-        parameter = exact.get_parameter(name)
 
         def index_of(row: int, column: int) -> tuple[int, ...]:
             return (column,) if old.dim() == 1 else (column, row) if is_linear else (row, column)
 
         @torch.no_grad()
         def measure(row: int, column: int) -> Derivation:
+            assert exact is not None
+            parameter = exact.get_parameter(name)
             index, losses = index_of(row, column), []
             original = float(parameter[index])
             for change in (NUDGE, -NUDGE):
@@ -223,13 +281,20 @@ class _Step:
             frame = f"({losses[0]:.6f} - {losses[1]:.6f}) / {2 * NUDGE:g}{times}"
             return Derivation((losses[0] - losses[1]) / (2 * NUDGE) * shrink, frame, reads=((row, column),))
 
+        by = "by backpropagation" if shrink == 1 else f"all shortened to a norm of {self._recipe.grad_clip:g}"
         about = (
-            "How the loss changes with each weight, by backpropagation. "
-            f"A check: L with the weight {NUDGE} larger, minus L with it {NUDGE} smaller."
+            f"How the loss changes with each weight, {by}."
+            + f" A check: L with the weight {NUDGE} larger, minus L with it {NUDGE} smaller." * (exact is not None)
         )
-        if shrink < 1:
-            about += f" All gradients are shortened to a norm of {self._recipe.grad_clip:g}."
-        self._record(name, f"gradient of {short}", f"G = ∂L / ∂{short}", about, (weights,), slopes, measure)
+        self._record(
+            name,
+            f"gradient of {short}",
+            f"G = ∂L / ∂{short}",
+            about,
+            (weights,),
+            slopes,
+            None if exact is None else measure,
+        )
         output = matrix(f"{short}'", new)
 
         def update(row: int, column: int) -> Derivation:
@@ -248,7 +313,7 @@ class _Step:
             )
         about = (
             f"{self._optimizer_name}, learning rate {self._lr:g}: its averages of the gradient and of its square begin "
-            f"with this step, so each weight moves by about {self._lr:g}, whatever its gradient's size."
+            f"with this step, so each weight moves by about {self._lr:g}, whatever its gradient."
         )
         return about, f"{short}' = {short} - {self._lr:g} × G / (√(G²) + {ADAM_EPSILON:g})"
 
@@ -262,6 +327,8 @@ class _Step:
 
     def _labels(self, name: str) -> Sequence[str]:
         """Return the vocabulary, for weights with a row or column for each of its tokens."""
+        if name.startswith("decoder.earlier"):
+            return ["none", *self._vocabulary]
         return self._vocabulary if name.startswith(("decoder.embedding", "head")) else ()
 
     def _label(self, id: int) -> str:
@@ -271,5 +338,9 @@ class _Step:
         self, part: str, name: str, formula: str, about: str, inputs: Sequence[Matrix], output: Matrix,
         derive: Callable[[int, int], Derivation] | None = None, signs: tuple[str, ...] = ("→",),
     ) -> Matrix:  # fmt: skip
-        self._operations.append(Operation(part, name, formula, about, tuple(inputs), signs, output, derive, (0, 0)))
+        focus = (0, 0)
+        if not self._is_first and not output.is_whole:  # of a large matrix a part is shown: where most happens
+            largest = inputs[-1] if name.startswith("new") else output
+            focus = divmod(int(largest.values.abs().argmax()), output.shape[1])
+        self._operations.append(Operation(part, name, formula, about, tuple(inputs), signs, output, derive, focus))
         return output

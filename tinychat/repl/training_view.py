@@ -4,13 +4,11 @@
 """
 
 import dataclasses
-import math
 import re
 import subprocess
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
@@ -21,7 +19,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tinychat.errors import Interrupted
-from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Planned, Sampled, Stepped, to_json
+from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Stepped, to_json
 from tinychat.repl.keys import (
     CURSOR,
     Keyboard,
@@ -34,13 +32,13 @@ from tinychat.repl.keys import (
 from tinychat.repl.render.palette import DIM
 from tinychat.repl.render.plot import LABEL_WIDTH, MARK, plot
 from tinychat.repl.render.terminal import SEPARATOR, Region, Styled, Terminal, wrap_items
-from tinychat.store.runs import RunFolder
+from tinychat.store.runs import POLL_INTERVAL, RunFolder, follow
 from tinychat.textutil import duration, escape_controls, percent
-from tinychat.train.event_log import Curves, recent_loss, smoothed
+from tinychat.train.event_log import Progress, smoothed
 from tinychat.train.report import format_samples, report
 
-POLL_INTERVAL, LIVENESS_INTERVAL, LINE_INTERVAL = 0.1, 1.0, 10.0
-"""Seconds between two polls of events and keys, two checks that a trainer is alive, and two lines of progress."""
+LINE_INTERVAL = 10.0
+"""Seconds between two lines of progress."""
 MIN_TRAINING_SECONDS = 1.0
 """Seconds of training before the first line of progress, so that its speed is representative."""
 REPORT_LABEL_WIDTH = 10
@@ -54,73 +52,6 @@ TOO_SOON = ("left before the trainer had stopped", "it stops by itself and keeps
 Process = subprocess.Popen[bytes]
 RunOutcome = Ended | Failed | None
 """The last event of a run; None if the run continues in the background."""
-
-
-# --- following a run ---
-
-
-@dataclass
-class Progress:
-    """The progress of a run, updated by its events."""
-
-    planned: Planned | None = None
-    stepped: Stepped | None = None
-    evaluated: Evaluated | None = None
-    samples: tuple[Sampled, ...] = ()
-    """Newest samples, one for each prompt."""
-    curves: Curves = field(default_factory=Curves)
-    overfits_since: int | None = None
-    """The step since which the validation loss rises while the training loss falls."""
-
-    @property
-    def loss(self) -> float:
-        """Mean training loss over the last part of the run; NaN before the first step."""
-        return math.nan if (loss := recent_loss(self.curves.training)) is None else loss
-
-    def update(self, event: Event) -> None:
-        """Record an event."""
-        self.curves.update(event)
-        match event:
-            case Planned():
-                self.planned = event
-            case Stepped():
-                self.stepped = event
-            case Evaluated():
-                self.evaluated = event
-                self.overfits_since = self.curves.overfits_since
-            case Sampled():
-                others = (one for one in self.samples if one.step == event.step and one.prompt != event.prompt)
-                self.samples = (*others, event)
-
-
-def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | None]:
-    """Yield the events of a run up to `Ended` or `Failed`, and None whenever there are no new events.
-
-    `process` is the trainer, here and below, if it is a child of this process.
-    """
-    reader = LineReader(run.events_file)
-    is_alive, checked_at = True, time.monotonic()
-    while True:
-        # Check the trainer before reading its events, so that none of its last events is missed.
-        if process is not None:
-            is_alive = process.poll() is None
-        elif time.monotonic() - checked_at > LIVENESS_INTERVAL:
-            is_alive, checked_at = run.is_running(), time.monotonic()
-        for event in reader.events():
-            yield event
-            if isinstance(event, Ended | Failed):
-                if process is not None:
-                    process.wait()
-                while process is None and run.is_running():
-                    time.sleep(POLL_INTERVAL)
-                return
-        if not is_alive and process is not None and run.is_running():
-            process, is_alive = None, True  # another trainer was first, and does the work
-        if not is_alive:
-            remedy = f"--resume {run.typed_name} goes on from its last checkpoint"
-            yield run.failure_without_event(process, remedy)
-            return
-        yield None
 
 
 # --- a run in plain lines ---

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from tinychat.errors import RunError
-from tinychat.events import Event, Failed, LineReader
+from tinychat.events import Ended, Event, Failed, LineReader
 from tinychat.store import paths
 from tinychat.store.names import find_named, typed
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_SUGGESTED = 10
 """Maximum number of runs that an error names."""
+POLL_INTERVAL, LIVENESS_INTERVAL = 0.1, 1.0
+"""Seconds between two polls of events, and two checks that a trainer is alive."""
 EXIT_SECONDS = 2.0
 """Seconds to wait for a trainer that has written its last event to exit."""
 FULL = 1 << 16
@@ -118,6 +120,36 @@ class RunFolder:
             return None
         *_, last = (None, *self.events())
         return last if isinstance(last, Failed) else None
+
+
+def follow(run: RunFolder, process: "subprocess.Popen[bytes] | None" = None) -> Iterator[Event | None]:
+    """Yield the events of a run up to `Ended` or `Failed`, and None whenever there are no new events.
+
+    `process` is the trainer if it is a child of this process.
+    """
+    reader = LineReader(run.events_file)
+    is_alive, checked_at = True, time.monotonic()
+    while True:
+        # Check the trainer before reading its events, so that none of its last events is missed.
+        if process is not None:
+            is_alive = process.poll() is None
+        elif time.monotonic() - checked_at > LIVENESS_INTERVAL:
+            is_alive, checked_at = run.is_running(), time.monotonic()
+        for event in reader.events():
+            yield event
+            if isinstance(event, Ended | Failed):
+                if process is not None:
+                    process.wait()
+                while process is None and run.is_running():
+                    time.sleep(POLL_INTERVAL)
+                return
+        if not is_alive and process is not None and run.is_running():
+            process, is_alive = None, True  # another trainer was first, and does the work
+        if not is_alive:
+            remedy = f"--resume {run.typed_name} goes on from its last checkpoint"
+            yield run.failure_without_event(process, remedy)
+            return
+        yield None
 
 
 def find_run(name: str) -> RunFolder:

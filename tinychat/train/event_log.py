@@ -5,6 +5,7 @@ its control file, or by the exit of its parent. Needs no torch.
 """
 
 import json
+import math
 import os
 import select
 import signal
@@ -18,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from tinychat.atomic import atomic_write
-from tinychat.events import Evaluated, Event, LineReader, Stepped, to_json
+from tinychat.events import Evaluated, Event, LineReader, Planned, Sampled, Stepped, to_json
 
 MAX_CURVE_POINTS = 400
 """maximum number of points of a saved training curve"""
@@ -198,6 +199,40 @@ def smoothed(points: Points, span: float = SMOOTHING_FRACTION) -> list[tuple[flo
             first += 1
         means.append((step, total / (last - first) if last > first else points[index][1]))
     return means
+
+
+@dataclass
+class Progress:
+    """The progress of a run, updated by its events."""
+
+    planned: Planned | None = None
+    stepped: Stepped | None = None
+    evaluated: Evaluated | None = None
+    samples: tuple[Sampled, ...] = ()
+    """Newest samples, one for each prompt."""
+    curves: Curves = field(default_factory=Curves)
+    overfits_since: int | None = None
+    """The step since which the validation loss rises while the training loss falls."""
+
+    @property
+    def loss(self) -> float:
+        """Mean training loss over the last part of the run; NaN before the first step."""
+        return math.nan if (loss := recent_loss(self.curves.training)) is None else loss
+
+    def update(self, event: Event) -> None:
+        """Record an event."""
+        self.curves.update(event)
+        match event:
+            case Planned():
+                self.planned = event
+            case Stepped():
+                self.stepped = event
+            case Evaluated():
+                self.evaluated = event
+                self.overfits_since = self.curves.overfits_since
+            case Sampled():
+                others = (one for one in self.samples if one.step == event.step and one.prompt != event.prompt)
+                self.samples = (*others, event)
 
 
 def recent_loss(losses: Points, step: float | None = None) -> float | None:

@@ -169,6 +169,22 @@ def removed_on_error(run: RunFolder) -> Iterator[None]:
         raise
 
 
+def start_run(
+    recipe: Recipe,
+    name: str | None = None,
+    *,
+    recipe_name: str | None = None,
+    out: Path | None = None,
+    stdin: BinaryIO | None = None,
+    stop_with_parent: bool,
+    started: float | None = None,
+) -> "tuple[RunFolder, subprocess.Popen[bytes]]":
+    """Prepare a new run and start its trainer; arguments and errors are those of `prepare_run` and `launch`."""
+    run = prepare_run(recipe, name, recipe_name=recipe_name, out=out, stdin=stdin)
+    with removed_on_error(run):
+        return run, launch(run, stop_with_parent=stop_with_parent, started=started)
+
+
 def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
     """Fill the architecture of the model that a run starts from (`--from`) into the recipe.
 

@@ -233,6 +233,15 @@ def test_each_bar_stands_under_its_token_on_every_row() -> None:
     ]
 
 
+def test_columns_that_are_too_wide_share_what_the_narrow_ones_leave() -> None:
+    table = Table(("field", "one", "other"), (("loss", "0.10", "0.25"), ("text", "'a long text'", "'another text'")))
+    assert drawn(table, 28) == [
+        "field  one        other",
+        "loss   0.10       0.25",
+        "text   'a long …  'another…",
+    ]
+
+
 def test_a_list_that_is_too_long_for_its_column_ends_at_an_item() -> None:
     table = Table(("layer", "likeliest"), (("1", "'!' 80 % · ' there' 20 %"), ("2", "x" * 30)))
     assert drawn(table, 27) == ["layer  likeliest", "1      '!' 80 % · …", f"2      {'x' * 18}…"]

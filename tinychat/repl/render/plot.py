@@ -261,6 +261,10 @@ PNG_SCALE = 2
 """Pixels of a PNG per unit of the figure."""
 OVERSAMPLING = 2
 """Factor by which a PNG is drawn larger and then reduced, for smooth edges."""
+INHERITED = {
+    PICTURE_INK: 'stroke="currentColor"', PICTURE_GRID: 'stroke="currentColor" stroke-opacity="0.2"',
+}  # fmt: skip
+"""What replaces colours that suit a white background alone."""
 NOT_IN_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 """Replacements for the characters that XML forbids and `escape_controls` leaves."""
 
@@ -375,6 +379,15 @@ def svg(figure: Figure) -> bytes:
     background = f'<rect width="100%" height="100%" fill="{PICTURE_BACKGROUND}"/>'
     lines = [head, background, *map(_svg_element, figure.shapes), "</svg>\n"]
     return "\n".join(lines).encode("utf-8", "replace")
+
+
+def inline_svg(figure: Figure) -> str:
+    """Return a figure as an element of a page, whose colours of text and background it has."""
+    head = f'<svg viewBox="0 0 {WIDTH} {figure.height}" font-family="sans-serif" fill="currentColor"'
+    elements = "".join(map(_svg_element, figure.shapes))
+    for colour, inherited in INHERITED.items():
+        elements = elements.replace(f'stroke="{colour}"', inherited)
+    return f'{head} style="width:100%;max-width:{WIDTH * 2 // 3}px">{elements}</svg>'
 
 
 def _svg_element(shape: Shape) -> str:

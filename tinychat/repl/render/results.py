@@ -130,17 +130,17 @@ def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
 
 
 def _draw_table(terminal: Terminal, table: results.Table) -> None:
-    """Draw columns as wide as their cells; on a narrow screen the last column is truncated, or put below its rows."""
+    """Draw columns as wide as their cells; on a narrow screen the widest are cut, or the last one is put below."""
     if table.title:
         terminal.title(table.title)
     columns = zip(table.columns, *table.rows, strict=True)
     widths = [max(get_cwidth(escape_controls(cell)) for cell in cells) for cells in columns]
-    room = terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)
-    wraps = table.wraps and widths[-1] > room
-    if wraps and room < MIN_WRAPPED:
+    room = terminal.width - 1 - COLUMN_GAP * (len(widths) - 1)
+    wraps = table.wraps and sum(widths) > room
+    if wraps and (last := room - sum(widths[:-1])) < MIN_WRAPPED:
         _draw_wrapped(terminal, table, widths[:-1])
         return
-    widths[-1] = max(1, min(widths[-1], room))
+    widths = [*widths[:-1], last] if wraps else _share(widths, room)
     grid = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), header_style="dim", pad_edge=False)
     for index, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
         grid.add_column(fit(name, width), no_wrap=not wraps or index < len(widths) - 1, min_width=width)
@@ -156,6 +156,16 @@ def _draw_table(terminal: Terminal, table: results.Table) -> None:
     else:
         terminal.line(NO_ROWS)
     _notes(terminal, table.notes)
+
+
+def _share(wanted: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit: narrow columns get what they want, the others share what those leave."""
+    widths, left = list(wanted), room
+    by_width = sorted(range(len(widths)), key=widths.__getitem__)
+    for number, index in enumerate(by_width):
+        widths[index] = max(1, min(widths[index], left // (len(by_width) - number)))
+        left -= widths[index]
+    return widths
 
 
 def _cell_style(table: results.Table, index: int, row: Sequence[str]) -> str:
