@@ -4,15 +4,17 @@
 # make long     run fuzzers, soaks, whole grids and whole trainings; CI runs them, too
 # make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
 # make wasm     compile the kernel anew for exported pages, after a change of kernel.c or drafting.h
+# make constraints  write down the versions installed here; all of these install them, and so does CI
 # make screens  regenerate the README's screenshots
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow long models smalltalk tales translate wasm screens clean
+.PHONY: chat test check fast slow long models smalltalk tales translate wasm constraints screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -33,14 +35,14 @@ slow: $(VENV)/test-ready
 long: $(VENV)/test-ready
 	$(PYTEST) -m long -n 2 --dist worksteal
 
-# The stamps are newer than pyproject.toml exactly when nothing has to be installed.
-$(VENV)/chat-ready: pyproject.toml | $(VENV)/pyvenv.cfg
+# The stamps are newer than what they depend on exactly when nothing has to be installed.
+$(VENV)/chat-ready: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@echo "installing tinychat into $(VENV): a minute or two, the first time"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(PIP) .
 	@touch $@
 
-$(VENV)/test-ready: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+$(VENV)/test-ready: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PIP) ".[test]"
 	@touch $@ $(VENV)/chat-ready
 
 $(VENV)/pyvenv.cfg:
@@ -56,6 +58,10 @@ smalltalk tales translate: $(VENV)/chat-ready
 wasm: $(VENV)/chat-ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[wasm]"
 	$(BIN)/python -m tinychat.generate.native.wasm
+
+# For new versions, empty the file first; then a fresh VENV has what tinychat and its tests need, and nothing else.
+constraints: $(VENV)/test-ready
+	$(BIN)/python -m pip list --format freeze --exclude-editable --exclude pip | sed 's/+.*//' > constraints.txt
 
 screens: $(VENV)/test-ready
 	$(BIN)/python tests/screens/make.py
