@@ -19,11 +19,11 @@ from tinychat.errors import ModelError, TokenizerError
 from tinychat.formats import fitting
 from tinychat.formats.vocabularies import (
     BYTES,
-    FIRST_BYTE,
     SPACE,
     Vocabulary,
     describe_vocabulary,
     in_letters,
+    make_scored_bytes,
     make_sentencepiece,
 )
 from tinychat.model.config import ModelConfig
@@ -232,10 +232,13 @@ def _read_tokenizer(path: Path, vocab_size: int) -> Tokenizer:
         raise TokenizerError(f"{path} cannot be read: {error.strerror or error}", "put it beside the weights") from None
     except (ValueError, struct.error) as error:
         raise TokenizerError(f"{path} is no vocabulary of {vocab_size:,} tokens: {error}") from None
-    texts = [piece.decode("utf-8", "replace").replace(" ", SPACE) for piece in pieces]
-    texts[:FIRST_BYTE] = NAMES[: len(texts)]
-    special = dict.fromkeys(range(len(texts[:FIRST_BYTE])), True)
-    return make_sentencepiece(texts, scores, unknown=UNKNOWN, special=special)
+    names = dict(enumerate(NAMES[:vocab_size]))
+    try:
+        texts = [piece.decode().replace(" ", SPACE) for piece in pieces]
+    except UnicodeDecodeError:  # we write such files, of byte-level BPE
+        return make_scored_bytes(pieces, scores, special=names)
+    texts[: len(names)] = names.values()
+    return make_sentencepiece(texts, scores, unknown=UNKNOWN, special=dict.fromkeys(names, True))
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Vocabularies in the formats of other tools: byte-level BPE, SentencePiece, and what ours look like to them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,16 +77,8 @@ def make_sentencepiece(
     Raises:
         TokenizerError: If the vocabulary contradicts itself.
     """
-    if sum(len(piece) ** 2 for piece in pieces) > MAX_SPLITTING:
-        raise TokenizerError("the pieces of the vocabulary are too long")
     ids = _number(pieces)
-    merges = []
-    for _, id in sorted((-score, id) for id, score in enumerate(scores)):
-        piece = pieces[id]
-        if id not in special and ids.get(piece) == id and piece not in BYTES:
-            cuts = ((piece[:at], piece[at:]) for at in range(1, len(piece)))
-            pairs = (pair for pair in cuts if pair[0] in ids and pair[1] in ids)
-            merges += sorted(pairs, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
+    merges = _merge_by_scores(pieces, scores, ids, {*special, *(ids[name] for name in BYTES if name in ids)})
     unk_token = pieces[unknown] if 0 <= unknown < len(pieces) else None
     has_bytes = not ids.keys().isdisjoint(BYTES)
     model = {"type": "BPE", "vocab": ids, "merges": merges, "byte_fallback": has_bytes, "unk_token": unk_token,
@@ -101,6 +93,44 @@ def make_sentencepiece(
         model, pieces, special,
         normalizer={"type": "Sequence", "normalizers": steps}, decoder={"type": "Sequence", "decoders": decoders},
     )  # fmt: skip
+
+
+def make_scored_bytes(pieces: Sequence[bytes], scores: Sequence[float], *, special: Mapping[int, str]) -> Tokenizer:
+    """Make a tokenizer like `make_sentencepiece` of pieces that may be parts of characters.
+
+    `special` are the names of special tokens by their ids.
+
+    Raises:
+        TokenizerError: If the vocabulary contradicts itself.
+    """
+    names = {name.encode(): bytes([byte]) for name, byte in BYTES.items()}
+    tokens = [special.get(id, in_letters(names.get(piece, piece))) for id, piece in enumerate(pieces)]
+    ids = _number(tokens)
+    model = {"type": "BPE", "vocab": ids, "merges": _merge_by_scores(tokens, scores, ids, special)}
+    return _make(
+        model, tokens, dict.fromkeys(special, True), normalizer={"type": "Prepend", "prepend": " "},
+        pre_tokenizer=BYTE_LEVEL | {"use_regex": False}, decoder=BYTE_LEVEL,
+    )  # fmt: skip
+
+
+def _merge_by_scores(
+    pieces: Sequence[str], scores: Sequence[float], ids: Mapping[str, int], whole: Collection[int]
+) -> list[tuple[str, str]]:
+    """Return all merges that make a piece of two others, those of the highest score first; `whole` ones are not made.
+
+    Raises:
+        TokenizerError: If the pieces are too long.
+    """
+    if sum(len(piece) ** 2 for piece in pieces) > MAX_SPLITTING:
+        raise TokenizerError("the pieces of the vocabulary are too long")
+    merges: list[tuple[str, str]] = []
+    for _, id in sorted((-score, id) for id, score in enumerate(scores)):
+        piece = pieces[id]
+        if id not in whole and ids.get(piece) == id:
+            cuts = ((piece[:at], piece[at:]) for at in range(1, len(piece)))
+            pairs = (pair for pair in cuts if pair[0] in ids and pair[1] in ids)
+            merges += sorted(pairs, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
+    return merges
 
 
 def _number(tokens: Sequence[str]) -> dict[str, int]:
