@@ -9,8 +9,8 @@ The names below are imported when they are first used: `import tinychat` alone t
 """
 
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # what reads types takes it to be true; `typing` would be most of the time of this import
 if TYPE_CHECKING:
     from tinychat.api.answers import Answer as Answer
     from tinychat.api.answers import Stream as Stream

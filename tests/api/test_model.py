@@ -61,6 +61,19 @@ def test_texts_are_those_of_json_lines(loaded: Model, letters: Path, capfd: pyte
     assert alone.text == answers[1].text
 
 
+def test_odd_values_are_taken(loaded: Model) -> None:
+    numbers = {"seed": np.int64(3), "temperature": np.float32(1), "top_k": np.int32(4)}
+    assert loaded.generate("ab", **numbers).seed == 3  # type: ignore[arg-type]
+    assert loaded.generate("a\ud800b", max_tokens=2).notices == ("unknown to this model, left out: '�'",)
+
+
+def test_a_closed_model_loads_again(letters: Path) -> None:
+    with tinychat.load(letters, engine="torch") as model:
+        before = model.generate("ab", seed=1).text
+    assert repr(model) == "<Model letters (char, 4.0k, completion) · closed>"
+    assert model.generate("ab", seed=1).text == before
+
+
 def test_more_prompts_than_a_batch_keep_their_order(loaded: Model) -> None:
     prompts = [letter * length for length in range(1, 14) for letter in "abc"]
     together = loaded.generate(prompts, greedy=True, max_tokens=5)
@@ -182,6 +195,8 @@ def test_a_score_is_that_of_the_command(loaded: Model) -> None:
         (lambda model: model.stream("x", device="cuda"), "device takes effect when a model is loaded\n"),
         (lambda model: model.chat().say("x", logprobs=-1), "logprobs takes a whole number of at least 0, not -1"),
         (lambda model: model.score(""), "nothing can be predicted"),
+        (lambda model: model.generate(["x", 3]), "a text is wanted, not 3"),
+        (lambda model: model.chat(turns=[("x", None)]), "a text is wanted, not None"),
         (lambda model: tinychat.load("nobody"), "there is no model 'nobody'"),
         (lambda model: tinychat.load(top_q=1), "there is no setting 'top_q'"),
     ],

@@ -24,7 +24,8 @@ from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
 from tinychat.session.open_model import OpenModel
 from tinychat.store.models import list_models
-from tinychat.textutil import compact, count
+from tinychat.textutil import compact, count, shorten
+from tinychat.untrusted import replace_surrogates
 
 if TYPE_CHECKING:
     from tinychat.api.inside import Attention, Lens, Score, Why
@@ -33,6 +34,8 @@ DEFAULT_LOGPROBS = 5
 """Number of likeliest tokens that are recorded at each position of an answer."""
 LENS_TOKENS = 5
 """Number of likeliest tokens of each layer that a lens has."""
+MAX_QUOTE = 40
+"""Maximum number of characters of a wrong value in an error."""
 AT_LOADING = "`tinychat.load(…, {name}=…)` takes it"
 
 
@@ -86,7 +89,7 @@ def load(model: str | os.PathLike[str] = DEFAULT_MODEL, **settings: Unpack[Setti
         GenerationError: If the settings ask for an engine that is not available.
     """
     store = SettingStore()
-    store.update(parse_changes(settings, store.current, at_loading=None), Origin.FLAG)
+    store.update(parse_changes(_plain(settings), store.current, at_loading=None), Origin.FLAG)
     opened = OpenModel(os.fspath(model), store)
     _ = opened.engine  # wait for it: what is wrong with the weights is told here
     return Model(opened, store)
@@ -134,7 +137,12 @@ class Model:
         return self._store.current
 
     def __repr__(self) -> str:
-        return f"<Model {self._opened.info.summary} · {self._opened.engine.about}>"
+        return f"<Model {self._opened.info.summary} · {self._about}>"
+
+    @property
+    def _about(self) -> str:
+        """How the engine runs, if it is loaded."""
+        return self._opened.engine.about if self._opened.is_ready else "closed"
 
     def _repr_html_(self) -> str:
         from tinychat.api import html
@@ -142,7 +150,7 @@ class Model:
         info = self._opened.info
         facts = {
             "mode": self.mode, "parameters": f"{self.parameters:,}", "tokenizer": info.tokenizer_kind,
-            "context": f"{self.context_length:,} tokens", "engine": self._opened.engine.about,
+            "context": f"{self.context_length:,} tokens", "engine": self._about,
             "settings": " · ".join(describe_sampling(self.settings)), "folder": str(self.folder),
         }  # fmt: skip
         return html.facts(self.name, info.description, facts)
@@ -163,7 +171,7 @@ class Model:
             SettingError: If a setting has a wrong value.
             GenerationError: While iterating, if the model gave NaN or infinite logits.
         """
-        own = self._settings(settings)
+        prompt, own = _check_text(prompt), self._settings(settings)
         answer = self._opened.make_answer(
             prompt, settings=lambda: own, seed=own.seed, top_logprobs=_check_logprobs(logprobs)
         )
@@ -199,7 +207,7 @@ class Model:
             GenerationError: If the model gave NaN or infinite logits.
         """
         own = self._settings(settings)
-        texts = [prompts] if isinstance(prompts, str) else list(prompts)
+        texts = [_check_text(prompt) for prompt in ([prompts] if isinstance(prompts, str) else prompts)]
         seed = fresh_seed() if own.seed is None else own.seed
         top_logprobs = _check_logprobs(logprobs)
         builders: dict[generate_answer.Answer, AnswerBuilder] = {}
@@ -260,7 +268,7 @@ class Model:
         from tinychat.api import inside
 
         with self._alone():
-            return inside.score(self._opened, text)
+            return inside.score(self._opened, _check_text(text))
 
     def why(self, prompt: str | Answer, index: int | None = None, **settings: Unpack[SettingValues]) -> "Why":
         """Show what a token of an answer could have been, and how likely that was, before and after the filters.
@@ -347,8 +355,8 @@ class Model:
 
     def _answer(self, prompt: str | Answer, settings: SettingValues) -> Answer:
         """Return the answer to a prompt, or one that is given, if it is of this model."""
-        if isinstance(prompt, str):
-            return self.generate(prompt, **settings)
+        if not isinstance(prompt, Answer):
+            return self.generate(_check_text(prompt), **settings)
         if settings:
             raise UsageError(f"the answer has settings of its own: {', '.join(settings)}", "give a prompt")
         if prompt.model != self._opened.reference:
@@ -358,7 +366,7 @@ class Model:
     def _settings(self, values: Mapping[str, object], base: Settings | None = None) -> Settings:
         """Return the settings of a call."""
         base = base or self._store.current
-        return replace(base, **parse_changes(values, self._store.current, at_loading=AT_LOADING))
+        return replace(base, **parse_changes(_plain(values), self._store.current, at_loading=AT_LOADING))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -389,7 +397,7 @@ class Chat:
         self.answers: list[Answer] = []
         """The answers so far, each with its `prompt`, without those that the conversation began with."""
         self._settings = settings
-        earlier = (Turn(prompt, saved_text=answer) for prompt, answer in turns)
+        earlier = (Turn(_check_text(prompt), saved_text=_check_text(answer)) for prompt, answer in turns)
         self._dialogue = Dialogue(model._opened, settings.seed, earlier)
         self._open: Stream | None = None
 
@@ -416,7 +424,7 @@ class Chat:
 
         Arguments and errors are those of `say`. An answer that is still open is ended first.
         """
-        own = self.model._settings(settings, self._settings)
+        prompt, own = _check_text(prompt), self.model._settings(settings, self._settings)
         top_logprobs = _check_logprobs(logprobs)
         if self._open is not None:
             self._open.close()
@@ -440,6 +448,18 @@ class Chat:
 
         turns = (html.turn(one.prompt, one.tokens) for one in self.answers)
         return html.box(*turns, html.shade_legend(), html.line(self.model.name))
+
+
+def _check_text(text: object) -> str:
+    """Return a text that any tokenizer takes: halves of characters, which Python's texts may hold, become `�`."""
+    if not isinstance(text, str):
+        raise UsageError(f"a text is wanted, not {shorten(repr(text), MAX_QUOTE)}")
+    return replace_surrogates(text)
+
+
+def _plain(values: Mapping[str, object]) -> dict[str, object]:
+    """Return settings with Python's own numbers in place of numpy's."""
+    return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
 
 def _check_logprobs(logprobs: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tinychat.api.keywords import RecipeValues
 from tinychat.corpus.sources import STDIN, split_weight
-from tinychat.errors import RunError, TinychatError, UsageError, check_memory_limit
+from tinychat.errors import RunError, TinychatError, UsageError, check_torch
 from tinychat.events import Ended, Event, Failed
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.store.runs import POLL_INTERVAL, RunFolder, follow, list_runs
@@ -59,7 +59,7 @@ def train(
         ModelError: If there is no such model to start from, or two choices of the architecture contradict each other.
         TokenizerError: If there is no such tokenizer.
     """
-    check_memory_limit()  # before numpy is imported
+    check_torch()  # before numpy is imported
 
     from tinychat.train.launch import change_recipe, find_resumable, launch, start_run
     from tinychat.train.recipe import choose_recipe
