@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.config.settings import Settings
-from tinychat.events import Finished, Record, Token
+from tinychat.events import Finished, Notice, Record, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.bans import BanWatch
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Batch, drive, stream
+from tinychat.generate.stream import CIRCLES, Batch, drive, stream
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 
@@ -149,6 +149,12 @@ def test_an_answer_ends_where_nothing_else_is_left(asker: Asker) -> None:
         assert finished.reason == "end"  # type: ignore[union-attr]
     most = every[:-1]
     assert set(plain(asker, Settings(max_tokens=20, ban=most))) == {every[-1]}
+
+
+def test_an_answer_that_goes_in_circles_by_its_bans_says_what_helps(asker: Asker) -> None:
+    for ban, told in ((("a",), False), (tuple("abcdefghijklmnopqrstuvwxyz"), True)):
+        records = list(stream(asker.engine, asker.answer(Settings(max_tokens=60, ban=ban))))
+        assert (Notice(CIRCLES) in records) is told
 
 
 def test_stop_strings_and_bans_get_along(asker: Asker) -> None:

@@ -1,7 +1,9 @@
 """A thousand answers under each control, in both engines: they obey, and what is left comes as often as it should."""
 
+import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from tinychat.generate.stream import Batch, drive
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 
-ANSWERS, LENGTH, DRAWS = 1000, 20, 3000
+ANSWERS, LENGTH, DRAWS, GROUP = 1000, 20, 3000, 64
+SEARCHES = 64
 PROMPT, BEGUN = [3, 5, 4], [1, 7, 9, 1, 9, 1]
 
 
@@ -112,6 +115,63 @@ def test_a_thousand_answers_obey(name: str, bench: Bench) -> None:
     assert [ids for ids in answers if not obeys(bench, ids)] == []
     free = bench.answers(Settings(temperature=0.3, top_p=0.98, max_tokens=LENGTH), 50, [])
     assert not all(obeys(bench, ids) for ids in free)
+
+
+def draw(bench: Bench, prompts: list[list[int]], settings: Settings) -> list[list[Token]]:
+    """Return the tokens of the answer to each prompt, of which the number is the seed."""
+    found: list[list[Token]] = []
+    for first in range(0, len(prompts), GROUP):
+        batch, tokens = Batch(bench.engine), dict[Answer, list[Token]]()
+        for seed, prompt in enumerate(prompts[first : first + GROUP], first):
+            answer = Answer(bench.tokenizer, prompt, lambda: settings, seed=seed, vocabulary=bench.vocabulary)
+            tokens[answer] = []
+            batch.add(answer)
+        for answer, record in drive(batch):
+            if isinstance(record, Token):
+                tokens[answer].append(record)
+        found += tokens.values()
+    return found
+
+
+def mean(tokens: list[Token]) -> float:
+    return sum(token.logprob for token in tokens) / len(tokens)
+
+
+@pytest.mark.slow
+def test_a_thousand_answers_are_the_best_of_three(bench: Bench) -> None:
+    settings = Settings(temperature=1.2, max_tokens=4)
+    alone = draw(bench, [PROMPT] * (ANSWERS + 2), settings)
+    found = draw(bench, [PROMPT] * ANSWERS, replace(settings, best_of=3))
+    for index, answer in enumerate(found):
+        assert mean(answer) == pytest.approx(max(map(mean, alone[index : index + 3])), abs=1e-5)
+    assert sum(mean(one) > mean(other) + 1e-4 for one, other in zip(found, alone, strict=False)) > ANSWERS / 3
+
+
+@pytest.mark.slow
+def test_beam_searches_find_the_likeliest_answer(bench: Bench) -> None:
+    """With a beam for each token, the answers of two tokens are searched as a whole."""
+    size, pick = bench.tokenizer.vocab_size, random.Random(1)
+    prompts = [pick.choices(range(size), k=3) for _ in range(SEARCHES)]
+    found = draw(bench, prompts, Settings(num_beams=size, max_tokens=2))
+    for first in range(0, SEARCHES, GROUP):
+        group = prompts[first : first + GROUP]
+        ones = odds(bench, group)
+        pairs = odds(bench, [[*prompt, id] for prompt in group for id in range(size)])
+        for row, answer in enumerate(found[first : first + GROUP]):
+            sums = [one + two for id, one in enumerate(ones[row]) for two in pairs[row * size + id]]
+            assert 2 * mean(answer) == pytest.approx(max(sums), abs=1e-3)
+
+
+def odds(bench: Bench, texts: list[list[int]]) -> list[list[float]]:
+    """Return the log-probabilities of all tokens after each text."""
+    rows: list[list[float]] = []
+    for first in range(0, len(texts), bench.engine.batch_size):
+        part = texts[first : first + bench.engine.batch_size]
+        requests = [Request(slot, list(ids), 0, Settings(temperature=0), seed=0) for slot, ids in enumerate(part)]
+        for (token,) in bench.engine.extend(requests, 1, bench.tokenizer.vocab_size):
+            row = dict(token.top_logprobs)
+            rows.append([row[id] for id in range(len(row))])
+    return rows
 
 
 STEERED: dict[str, dict[str, Any]] = {

@@ -1,5 +1,8 @@
 """Steering against a plain sum in the residual stream; rows, caches and settings do not mix."""
 
+import random
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from tinychat.session.session import Session
 from tinychat.store.models import read_info
 
 GREEDY = Settings(temperature=0)
+ANSWERS = 1000
 STEERING = Steering((3, 5, 4), (3, 7), strength=4.0, layer=2)
 
 
@@ -78,6 +82,35 @@ def test_rows_of_a_batch_are_steered_apart(engine: TorchEngine) -> None:
     ((first,),) = engine.extend(requests()[:1], 1)
     plain = engine.model(torch.tensor([[1, 2, 3, 0]]))[0, -1].log_softmax(-1)
     assert first.logprob == pytest.approx(plain[first.id].item(), rel=1e-4)
+
+
+@pytest.mark.slow
+@torch.inference_mode()
+def test_a_thousand_answers_go_where_they_are_steered(engine: TorchEngine) -> None:
+    """Greedy ones take the token that is likeliest after the shift; others come as often as it says."""
+    draw = random.Random(1)
+    prompts = [draw.choices(range(12), k=4) for _ in range(30)]
+    requests = [Request(row, list(prompts[row % 30]), 0, GREEDY, 0, steering=STEERING) for row in range(ANSWERS)]
+    shifted = cache(lambda *ids: steered_logits(engine, list(ids), STEERING))
+    own = cache(lambda *ids: int(engine.model(torch.tensor([ids]))[0, -1].argmax()))
+    changed = 0
+    for first in range(0, ANSWERS, engine.batch_size):
+        batch = requests[first : first + engine.batch_size]
+        for request, tokens in zip(batch, engine.extend(batch, 3), strict=True):
+            ids = [*request.ids, *(token.id for token in tokens)]
+            for end in range(4, 7):
+                assert shifted(*ids[:end])[ids[end]] > shifted(*ids[:end]).max() - 1e-4
+                changed += own(*ids[:end]) != ids[end]
+    assert changed > ANSWERS / 10
+    sampled = Settings(temperature=1, top_p=1)
+    seen: Counter[int] = Counter()
+    for first in range(0, ANSWERS, engine.batch_size):
+        rows = range(first, min(ANSWERS, first + engine.batch_size))
+        found = engine.extend([Request(row, [1, 2, 3], 0, sampled, row, steering=STEERING) for row in rows], 1)
+        seen.update(token.id for (token,) in found)
+    expected = (ANSWERS * steered_logits(engine, [1, 2, 3], STEERING).softmax(-1)).tolist()
+    statistic = sum((seen[id] - count) ** 2 / count for id, count in enumerate(expected) if count >= 5)
+    assert statistic < 11 + 4.5 * 22**0.5
 
 
 @pytest.mark.parametrize(

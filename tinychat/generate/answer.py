@@ -16,6 +16,9 @@ from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbabi
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.tokenizer.tokenizer import Tokenizer
 
+CIRCLE_TOKENS = 40
+"""Number of the newest tokens that tell whether an answer repeats itself."""
+
 
 class Answer:
     """An answer to a prompt of at least one token: it turns sampled tokens into records, each with `top_logprobs`.
@@ -126,6 +129,13 @@ class Answer:
         text = self.tokenizer.decode(ids)
         ends = [end for stop in self.request.settings.stop if (end := text.find(stop)) >= 0]
         return text[: min(ends, default=None)]
+
+    @property
+    def goes_in_circles(self) -> bool:
+        """Whether banned texts were drawn again, and most of the newest tokens repeat others."""
+        ids = self.request.ids[self._start :][-CIRCLE_TOKENS:]
+        runs = list(zip(ids, ids[1:], ids[2:], strict=False))
+        return self._num_redrawn > 0 and len(ids) == CIRCLE_TOKENS and len(set(runs)) < len(runs) / 2
 
     def refresh(self) -> Iterator[Record]:
         """Take a new snapshot of the settings; yield `SettingsChanged` if later tokens are sampled differently.

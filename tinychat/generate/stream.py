@@ -68,7 +68,8 @@ class Batch:
             GenerationError: If the model gave NaN or infinite logits.
         """
         for answer, records in self._step():
-            if answer.request.settings.regex or answer.request.settings.begin:
+            settings = answer.request.settings
+            if settings.regex or settings.begin or settings.ban:
                 records = _tell_unmet(answer, records)
             if group := self._groups.get(answer):
                 yield group.answer, group.collect(answer, records)
@@ -160,7 +161,7 @@ class Batch:
 
 
 def _tell_unmet(answer: Answer, records: Iterator[Record]) -> Iterator[Record]:
-    """Yield records; before the last one, a notice if the answer does not begin or match as the settings ask."""
+    """Yield records; before the last one, a notice if the answer is not as the settings ask, or loops by a ban."""
     for record in records:
         if isinstance(record, Finished):
             settings, text = answer.request.settings, answer.text
@@ -168,6 +169,8 @@ def _tell_unmet(answer: Answer, records: Iterator[Record]) -> Iterator[Record]:
                 yield Notice(f"the answer does not begin with {settings.begin!r}: /begin holds from the next one on")
             if settings.regex and not find_pattern(settings.regex).matches(text):
                 yield Notice(f"the answer does not match {settings.regex!r}: {UNMET.get(record.reason, UNMET['end'])}")
+            if settings.ban and answer.goes_in_circles:
+                yield Notice(CIRCLES)
         yield record
 
 
@@ -176,6 +179,10 @@ UNMET: Mapping[FinishReason, str] = {
     "end": "/regex holds from the next one on",
 }  # fmt: skip
 """By reason of its end, why an answer is not as asked."""
+
+
+CIRCLES = "it goes in circles, as texts so common are banned: `/repetition-penalty 1.3` helps"
+"""Notice for an answer that repeats itself."""
 
 
 class _BestOf:
