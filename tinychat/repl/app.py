@@ -45,6 +45,8 @@ from tinychat.textutil import count, escape_controls, percent
 FIRST_HINT = "try: hello there · /lesson · /model · /train my-novel.txt --minutes 5"
 BYE = ("bye", "q")
 """Words that may be meant as commands: they are answered as prompts, with a hint."""
+LESSON_ROWS, LEAST_ROWS = 10, 24
+"""Rows for the text of a lesson below a drawing, at most, and rows of the screen that the two of them need."""
 NOT_FOUND = 127
 """Exit code of a shell that does not find a command."""
 
@@ -143,6 +145,8 @@ class Repl:
             self._show(lesson.answer(session, line))
             return
         before = session.lesson
+        spare = max(0, self._terminal.size()[1] - LEAST_ROWS)
+        self._terminal.rows_below = min(LESSON_ROWS, spare) if before else 0
         self._run(line)
         if session.lesson is before and (page := lesson.follow(session, line)):
             self._show(page)

@@ -50,6 +50,18 @@ def test_a_long_title_goes_on_in_a_second_line_at_a_whole_fact() -> None:
     assert drawn(heat, 40).lines[:2] == ["layer 1 head 1 · first 13 %", "4.4 tokens back · entropy 2.5 bits"]
 
 
+def test_a_drawing_leaves_room_for_what_follows_it() -> None:
+    maps = HeatMaps("title", tuple(tuple(SmallMap("caption", lower(40)) for _ in range(4)) for _ in range(4)))
+    heights = []
+    for rows_below in (0, 6):
+        screen = Screen(100, 60)
+        terminal = screen.terminal(colour=True)
+        terminal.size, terminal.rows_below = lambda: (100, 30), rows_below
+        draw(terminal, maps)
+        heights.append(len(screen.lines))
+    assert heights == [23, 19]
+
+
 def test_a_map_too_large_shows_its_newest_part_and_sums_up_the_rest() -> None:
     letters = tuple("abcdefghijklmnopqrstuvwxyz")
     heat = HeatMap("title", letters, letters, lower(26))

@@ -40,6 +40,7 @@ EARLIER = "…"
 def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     """Draw a map with labelled rows and columns; if it is too large, only its newest rows and columns."""
     width, height = terminal.size()
+    height -= terminal.rows_below
     gutter = min(MAX_ROW_LABEL, max(map(get_cwidth, heat.rows)))
     room = max(2, width - 2 - gutter)
     has_wide_labels = any(get_cwidth(char) > 1 for char in "".join(heat.columns))
@@ -72,7 +73,7 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
 def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
     """Draw small maps, all on one screen, or only their captions if the maps would be too small."""
     width, height = terminal.size()
-    rows, lines = heat.rows, height - RESERVED_LINES - len(terminal.title_lines(heat.title))
+    rows, lines = heat.rows, height - terminal.rows_below - RESERVED_LINES - len(terminal.title_lines(heat.title))
     if len(rows) == 1 or len(rows[0]) == 1:  # wrap a single row or column so that the maps become largest
         maps = tuple(chain(*rows))
         across = max(range(len(maps), 0, -1), key=lambda across: min(_size(len(maps), across, width, lines)))

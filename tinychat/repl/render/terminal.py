@@ -71,6 +71,8 @@ class Terminal:
         self._clock = clock
         self.has_status = False
         """Whether a status line is drawn on the bottom row."""
+        self.rows_below = 0
+        """Number of rows that a drawing leaves free for what follows it."""
         self.theme = THEMES[theme]
         self._batch: list[str] | None = None
         self._width = 0  # for which this is the column of the cursor
