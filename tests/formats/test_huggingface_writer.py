@@ -208,8 +208,9 @@ def test_transformers_computes_the_same_as_we_for_every_shape(transformers: Any,
         ours, trust = load_model(info), {"trust_remote_code": True}
         tokenizer, source = read_tokenizers(info)
         reader = transformers.AutoTokenizer.from_pretrained(folder, **trust)
-        ids, length = torch.randint(info.architecture["vocab_size"], (2, 40)), info.architecture["context_length"]
-        ids[1, 20:] = ids[1, :20]  # so that something repeats
+        length = info.architecture["context_length"]
+        ids = torch.randint(info.architecture["vocab_size"], (2, length))
+        ids[1, length // 2 :] = ids[1, : length // 2]  # so that something repeats
         if info.mode == "translation":
             theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **trust).eval()
             text = "the dog sat\n"

@@ -3,7 +3,7 @@
     model = AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)  # a translator: AutoModelForSeq2SeqLM
 
 In reading order: positions, attention, feed-forward, block, encoder and decoder, n-grams, models. It needs torch and
-transformers alone. Dropout, which training uses, is left out. Shapes:
+transformers (4.56 or newer) alone. Dropout, which training uses, is left out. Shapes:
 
     B  batch: rows             D  d_model                    V  vocabulary
     T  new ids                 H  attention heads            L  lengths of contexts whose followers are counted
@@ -268,6 +268,8 @@ CONTEXT_LENGTHS = (2, 3, 4, 5, 6, 8, 12, 16)
 """Numbers of newest tokens that are looked up earlier in the text itself."""
 MAX_RECENT = 8
 """How many of their occurrences count, the newest ones."""
+PIECE = 128
+"""Predictions at once, which saves memory: each has counts of all tokens after contexts of each length."""
 EVIDENCE_WIDTH = 32
 MAX_STRENGTH = 30.0
 MIN_PROBABILITY = 1e-12
@@ -387,7 +389,12 @@ class TinychatModel(PreTrainedModel, GenerationMixin):
         """Return logits [B, T, V] of states x [B, T, D] after ids [B, S]; of the last `logits_to_keep`, or of all."""
         x = x[:, -logits_to_keep:]
         logits = self.head(x)
-        return logits if self.ngrams is None else self.ngrams(logits, x, ids)
+        if self.ngrams is None:
+            return logits
+        known = ids.shape[1] - x.shape[1]
+        pieces = [slice(start, start + PIECE) for start in range(0, x.shape[1], PIECE)]
+        mixed = [self.ngrams(logits[:, one], x[:, one], ids[:, : known + one.stop]) for one in pieces]
+        return torch.cat(mixed, dim=1)
 
 
 class TinychatForCausalLM(TinychatModel):
