@@ -126,7 +126,10 @@ def describe_model(info: ModelInfo) -> Architecture:
         ModelError: If its configuration is invalid.
     """
     diagram = make_diagram(ModelConfig.from_dict(info.architecture))
-    options = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
+    hidden = ["window_pattern"] * (not info.architecture.get("attention_window"))
+    hidden += ["rotary_fraction"] * (info.architecture.get("rotary_fraction") == 1)
+    shown = {name: value for name, value in info.architecture.items() if name not in hidden}
+    options = (f"{name} {value}" for name, value in shown.items() if value not in (None, False))
     notes = (info.description, ", ".join(options), f"in {info.folder}")
     return Architecture(info.summary, diagram, tuple(filter(None, notes)))
 

@@ -491,6 +491,8 @@ def _read_architecture(
     tied = theirs.get("tie_word_embeddings", architecture.tied)
     values = {**architecture.required, **architecture.from_config(theirs)}
     config = ModelConfig.from_dict(values | {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied})
+    if config.attention_width == config.d_model:
+        config = replace(config, d_head=None)  # the default: other formats may know no other
     return config, partial(_map_weights, architecture, config)
 
 

@@ -1,10 +1,12 @@
 """Load a model from its folder onto a device, and list its parts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from tinychat.errors import ModelError, UsageError
 from tinychat.model.config import ModelConfig
@@ -40,14 +42,32 @@ def choose_matmul_precision(device: str) -> None:
         torch.set_float32_matmul_precision("highest")
 
 
+class _NoInitialization(TorchFunctionMode):
+    """Leaves out the functions of `torch.nn.init`: what is loaded at once needs no random numbers."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(function, "__module__", "") == "torch.nn.init":
+            return args[0] if args else (kwargs or {})["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
 def load_model(info: ModelInfo, device: str = "cpu") -> Transformer:
     """Load a model in f32 onto `device`, in evaluation mode.
 
     Raises:
         ModelError: its weights are missing, damaged, or of another architecture.
     """
-    model = Transformer(checked_config(info))
-    load_weights(model, info)
+    config = checked_config(info)
+    with _NoInitialization():
+        model = Transformer(config)
+    if config.ngram_order:  # tables are made from the counts that are loaded
+        load_weights(model, info)
+    else:
+        _load(model, info, read_weights(info, copy=True), assign=True)
+        if config.tie_embeddings:
+            model.head.weight = model.decoder.embedding.weight
     return model.to(device).eval()
 
 
@@ -57,8 +77,12 @@ def load_weights(model: Transformer, info: ModelInfo) -> None:
     Raises:
         ModelError: they are missing, damaged, or of another architecture.
     """
+    _load(model, info, read_weights(info))
+
+
+def _load(model: Transformer, info: ModelInfo, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
     try:
-        model.load_state_dict(read_weights(info))
+        model.load_state_dict(weights, assign=assign)
     except RuntimeError as error:
         first = " ".join(str(error).split("\n")[1:2]).strip()
         raise ModelError(f"the weights in {info.folder} do not fit its architecture: {first}", DAMAGED) from None

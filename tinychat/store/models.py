@@ -500,16 +500,22 @@ def refuse_infinite(weights: Mapping[str, MappedTensor], path: Path) -> None:
         raise ModelError(problem, "the model is damaged: train it again, at a lower rate")
 
 
-def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
+def read_weights(info: ModelInfo, *, copy: bool = False) -> "dict[str, Tensor]":
     """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts unpacked.
+
+    With `copy`, floating-point tensors never share the memory of the file, which another program may cut off.
 
     Raises:
         ModelError: If the file is missing or damaged, or has weights that are not finite.
     """
+    import torch
+
     mapped = map_weights(info)
     refuse_infinite(mapped, info.weights_file)
-    tensors = {name: weight.to_torch() for name, weight in mapped.items()}
-    weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    weights = {name: weight.to_torch() for name, weight in mapped.items()}
+    for name, tensor in weights.items():
+        if tensor.is_floating_point():
+            weights[name] = tensor.to(torch.float32, copy=copy)
     if all(name in weights for name in PACKED):
         weights |= unpack_counts({name: weights.pop(name) for name in PACKED}, info.architecture["vocab_size"])
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:
