@@ -188,8 +188,12 @@ def test_an_exported_model_is_opened_where_it_lies(tmp_path: Path, name: str) ->
         ("tokens", lambda tokens: tokens + 30_000, "contradict one another"),
         ("counts", lambda counts: counts.float(), "of other types"),
         ("counts", lambda counts: counts[:0], "contradict one another"),
+        ("contexts", lambda contexts: contexts[None], "contradict one another"),
+        ("starts", lambda starts: starts[:0], "contradict one another"),
+        ("starts", lambda starts: starts.put_(torch.tensor([1, 2]), starts.new_tensor([2**31 - 1, -(2**31)])),
+         "contradict one another"),
     ],
-)
+)  # fmt: skip
 def test_damaged_counts_are_refused(tmp_path: Path, name: str, change: Callable[..., Any], said: str) -> None:
     export_model(make(tmp_path / "m", SHAPES["counts and copies"]), "transformers", tmp_path / "out")
     weights = load_file(tmp_path / "out" / "model.safetensors")
