@@ -39,6 +39,7 @@ LIBRARIES = {
     "torch": {"model", "generate", "train", "evaluate"},
     "lightning_fabric": {"train"},
     "tokenizers": {"tokenizer"},
+    "jinja2": {"tokenizer"},
     "prompt_toolkit": {"repl", "repl/render"},
     "rich": {"repl", "repl/render", "cli"},
     "PIL": {"api", "repl/render"},

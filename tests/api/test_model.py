@@ -95,8 +95,8 @@ def test_a_chat_is_that_of_conversation(chatter: Path, capfd: pytest.CaptureFixt
     later = chat.model.chat(turns=[("hello there", texts[0])], seed=5)
     assert later.say("fine").text == texts[1]
     assert [answer.prompt for answer in later.answers] == ["fine"]
-    with pytest.raises(tinychat.UsageError, match="no place for a system text"):
-        chat.model.chat("Answer in rhymes.")
+    with pytest.raises(tinychat.UsageError, match="reads no system message"):
+        chat.model.chat(system="Answer in rhymes.")
 
 
 def test_a_stream_left_early_is_a_turn_and_leaves_the_model_sound(loaded: Model) -> None:

@@ -133,7 +133,7 @@ def test_messages_go_on_as_one_text_with_a_completion_model(answer: Answer) -> N
 def test_what_is_not_read_is_told(call: Call, chatter: Path) -> None:
     line = json.dumps({"messages": [{"role": "system", "content": "be nice"}, HELLO[0]]})
     _, _, err = call("--jsonl", "-n", "2", stdin=line, model=chatter)
-    assert err == "tinychat: prompt 1: messages left out that no model reads: system\n"
+    assert err == "tinychat: prompt 1: messages left out that chatter does not read: system\n"
     _, _, err = call("--jsonl", "-n", "2", stdin=json.dumps({"messages": HELLO}), model=Path("translate"))
     assert "messages left out: a translation model reads the last one alone" in err
 

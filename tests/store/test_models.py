@@ -91,6 +91,8 @@ def test_a_damaged_model_is_an_error(letters: Path, tmp_path: Path, file: str, c
 DAMAGES = {
     "template": ('"template": 5', "template is 5, not an object"),
     "user": ('"template": {"user": 5}', "user of the template must be text"),
+    "end ids": ('"end_ids": [1, "x"]', 'end_ids is \\[1, "x"], not a list of ids'),
+    "jinja": ('"template": {"jinja": 5}', "a template has `jinja`, a text"),
     "unknown role": ('"template": {"robot": "x"}', "the template has no field 'robot'"),
     "name": ('"name": 5', "name is 5, not text"),
     "description": ('"description": ["x"]', 'description is \\["x"], not text'),

@@ -41,6 +41,8 @@ class SettingValues(TypedDict, total=False):
     """Random seed, for reproducible answers; none draws a new one for each answer [–]."""
     stop: str | Sequence[str] | None
     r"""End the answer before this text (\n is a newline) [–]."""
+    system: str | None
+    """Instructions that a chat model reads before a conversation, if its template has a system role [–]."""
     begin: str | None
     """Text that every answer begins with [–]."""
     regex: str | None

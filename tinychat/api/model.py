@@ -233,15 +233,13 @@ class Model:
         answers = [builder.build() for builder in builders.values()]
         return answers[0] if isinstance(prompts, str) else answers
 
-    def chat(
-        self, system: str | None = None, *, turns: Iterable[tuple[str, str]] = (), **settings: Unpack[SettingValues]
-    ) -> "Chat":
+    def chat(self, *, turns: Iterable[tuple[str, str]] = (), **settings: Unpack[SettingValues]) -> "Chat":
         """Begin a conversation.
 
         Args:
-            system: instructions before the conversation, for models whose template has a place for them.
             turns: prompts and answers to go on from. Default: none.
-            **settings: by the names in docs/settings.md, for all answers of this conversation.
+            **settings: by the names in docs/settings.md, for all answers of this conversation; `system` are
+                instructions before it, for models whose template has a place for them.
 
         Returns:
             The conversation, to say something in.
@@ -251,9 +249,10 @@ class Model:
                 `tinychat.load`.
             SettingError: If a setting has a wrong value.
         """
-        if system is not None:
-            raise UsageError(f"{self.name} has no place for a system text", "say it as the first message")
-        return Chat(self, self._settings(settings), turns)
+        own = self._settings(settings)
+        if settings.get("system"):
+            self._opened.check_system()
+        return Chat(self, own, turns)
 
     def score(self, text: str) -> "Score":
         """Score a text that begins a document or, for a chat model, is a user's message: how likely is each token?
@@ -375,8 +374,9 @@ class Model:
             yield
 
     def _builder(self, prompt: str, answer: generate_answer.Answer) -> AnswerBuilder:
-        notices = (self._opened.unknown_notice(prompt), self._opened.steering_notice(answer.request.settings))
-        return AnswerBuilder(prompt, answer, self._opened.reference, [notice.text for notice in notices if notice])
+        unknown, others = self._opened.unknown_notice(prompt), self._opened.notices(answer.request.settings)
+        notices = [notice.text for notice in (unknown, *others) if notice]
+        return AnswerBuilder(prompt, answer, self._opened.reference, notices)
 
     def _stream(self, prompt: str, answer: generate_answer.Answer, **options: Any) -> Stream:
         def records() -> Generator[Record]:

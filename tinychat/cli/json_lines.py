@@ -69,8 +69,9 @@ def parse_line(line: str, settings: Settings, model: OpenModel) -> Line:
     found = Line(prompt or "", dataclasses.replace(settings, **changes), changes, id=id)
     if messages is None:
         return found
-    prompt, before, turns, notice = parse_messages(messages, model, prompt)
-    return dataclasses.replace(found, prompt=prompt, messages=before, turns=turns, notice=notice)
+    prompt, before, turns, notice, system = parse_messages(messages, model, prompt)
+    own = dataclasses.replace(found.settings, system=system) if system else found.settings
+    return dataclasses.replace(found, prompt=prompt, settings=own, messages=before, turns=turns, notice=notice)
 
 
 def id_of(line: str) -> dict[str, Any]:

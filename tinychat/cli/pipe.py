@@ -198,8 +198,8 @@ class _Pipe:
             self._log(job, line.notice)
         if unknown := model.unknown_notice(line.prompt):
             self._log(job, unknown.text)
-        if steering := model.steering_notice(line.settings):
-            self._log(job, steering.text)
+        for notice in model.notices(line.settings):
+            self._log(job, notice.text)
         seed, top_logprobs = line.own.get("seed"), self._options.logprobs or 0
         dialogue = self._dialogue
         if dialogue is None:

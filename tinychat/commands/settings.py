@@ -31,6 +31,8 @@ def change(session: Session, name: str, value: object) -> Change:
     if setting.name in UI_OPTIONS:
         remedy = f"`tinychat {setting.flag}`, or config.toml"
         raise UsageError(f"{setting.spelling} is chosen when tinychat starts", remedy)
+    if setting.name == "system" and setting.parse(value) and session.info is not None:
+        session.model.check_system()
     old = _show(session, setting)
     if setting.merge is not None and (texts := setting.parse(value)):
         value = setting.merge(getattr(session.settings.current, setting.name), texts)

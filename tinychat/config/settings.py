@@ -211,6 +211,12 @@ class Settings:
         values={"none": "no stop text", r"\n": "the end of the line", r"\n\n": "the end of the paragraph"},
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
+    system: str | None = option(
+        None, "instructions that a chat model reads before a conversation, if its template has a system role",
+        quoted=True, synonyms=("system_prompt", "instructions"), example="Answer in one line.",
+        values={"none": "no instructions"},
+        toolbar=lambda value: f"system {value!r}" if value else "",
+    )  # fmt: skip
     begin: str | None = option(
         None, "text that every answer begins with", section="control", quoted=True, example="Well,",
         values={"none": "the model begins as it likes"},

@@ -35,7 +35,8 @@ from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import CONFIG, ForeignModel, ModelInfo, read_tokenizers, read_weights
 from tinychat.store.names import check_name
 from tinychat.store.weights import MappedTensor
-from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
+from tinychat.tokenizer.jinja_template import JinjaTemplate, parse_template
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.untrusted import parse_json
 
@@ -120,11 +121,12 @@ def read(path: Path) -> ModelInfo:
     config = _read_config(content, name)
     places = {ours: _find_theirs(name, config, ours) for ours, _ in weight_shapes(config)}
     _check_tensors(content, config, {theirs for theirs, _ in places.values()})
-    tokenizer, template = _read_tokenizer(content), _read_template(content)
+    tokenizer = _read_tokenizer(content)
+    template, end = _read_template(content, tokenizer), content.get("tokenizer.ggml.eos_token_id", int, -1)
     parameters = sum(math.prod(shape or ()) for _, shape in weight_shapes(config))
     return ModelInfo(
         file.resolve().stem, file, "chat" if template else "completion", config.to_dict(), tokenizer.kind, parameters,
-        template, description=f"{file.resolve().stem} of llama.cpp ({name})",
+        template, end_ids=(end,) if end >= 0 else (), description=f"{file.resolve().stem} of llama.cpp ({name})",
         foreign=ForeignModel(
             "gguf", file, partial(_read_tokenizer, content), partial(_map_weights, content, config, places)
         ),
@@ -223,13 +225,16 @@ def _read_tokenizer(content: Content) -> Tokenizer:
 OUR_TEMPLATE = "tinychat.template"
 
 
-def _read_template(content: Content) -> ChatTemplate | None:
-    """Return the chat template of a file that tinychat wrote."""
-    if OUR_TEMPLATE not in content.fields:
-        return None
+def _read_template(content: Content, tokenizer: Tokenizer) -> ConversationTemplate | None:
+    """Return the chat template of a file, in its own form if tinychat wrote it."""
+    ids = {role: content.get(f"tokenizer.ggml.{role}_token_id", int, -1) for role in ("bos", "eos")}
     try:
-        values = parse_json(content.get(OUR_TEMPLATE, str))
-        return ChatTemplate.from_dict(values if isinstance(values, dict) else {"": values})
+        if OUR_TEMPLATE in content.fields:
+            values = parse_json(content.get(OUR_TEMPLATE, str))
+            return parse_template(values if isinstance(values, dict) else {"": values})
+        source = content.get("tokenizer.chat_template", str, "")
+        named = {f"{role}_token": tokenizer.token_text(id) for role, id in ids.items() if tokenizer.is_special(id)}
+        return JinjaTemplate.from_dict({"jinja": source, "special_tokens": named}) if source else None
     except ValueError as error:
         raise ModelError(f"{content.path} has a bad chat template: {error}", INCOMPLETE) from None
 
@@ -316,7 +321,7 @@ def _add_vocabulary(
     vocabulary: Vocabulary,
     vocab_size: int,
     needs_end: bool,
-    template: ChatTemplate | None,
+    template: ConversationTemplate | None,
 ) -> None:
     """Write tokens, merges, special tokens and the chat template.
 
@@ -398,7 +403,7 @@ def _modelfile(info: ModelInfo, file: str) -> str:
     template, lines = info.template, [f"FROM ./{file}"]
     if template is None:
         lines.append('TEMPLATE """{{ .Prompt }}"""')
-    else:
+    elif isinstance(template, ChatTemplate):  # ollama knows the usual ones of others, which are in the file
         user, assistant = template.user + template.user_prefix, template.assistant
         lines.append(
             'TEMPLATE """{{ range .Messages }}{{ if eq .Role "assistant" }}' + assistant + "{{ else }}" + user

@@ -15,9 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError
 from tinychat.formats.huggingface_writer import TARGET_TOKENIZER, read_stored_weights, write_folder
 from tinychat.formats.own_code import MODEL_TYPE, convert_to_own_code, convert_weights, read_config
+from tinychat.formats.text_files import TextFiles, read_text_files
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import (
@@ -457,16 +459,22 @@ def read(path: Path) -> ModelInfo:
         config, map_weights = _read_architecture(model_type, theirs)
     except KeyError as error:
         raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
+    mode: Mode
     has_two = config.encoder_decoder and os.path.lexists(path / TARGET_TOKENIZER)
-    tokenizer = load_tokenizer(path / TARGET_TOKENIZER if has_two else path)
+    if config.encoder_decoder:
+        mode, texts = "translation", TextFiles(load_tokenizer(path / TARGET_TOKENIZER if has_two else path))
+    else:
+        texts = read_text_files(path, theirs)
+        mode = "chat" if texts.template else "completion"
     shapes = dict(weight_shapes(config))
     weights_file = path / (INDEX if not os.path.lexists(path / WEIGHTS) and (path / INDEX).exists() else WEIGHTS)
     return ModelInfo(
-        path.resolve().name, path, "translation" if config.encoder_decoder else "completion", config.to_dict(),
-        tokenizer.kind, sum(math.prod(shape) for shape in shapes.values() if shape is not None),
+        path.resolve().name, path, mode, config.to_dict(), texts.tokenizer.kind,
+        sum(math.prod(shape) for shape in shapes.values() if shape is not None),
+        template=texts.template, end_ids=texts.end_ids, settings=texts.settings,
         description=f"{path.resolve().name} of transformers ({model_type})",
         foreign=ForeignModel(
-            "transformers", weights_file, lambda: tokenizer, partial(map_weights, weights_file),
+            "transformers", weights_file, lambda: texts.tokenizer, partial(map_weights, weights_file),
             (lambda: load_tokenizer(path)) if has_two else None,
         ),
     )  # fmt: skip

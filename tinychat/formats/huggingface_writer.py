@@ -22,6 +22,7 @@ from tinychat.store.models import (
     read_tokenizers,
     read_weights,
 )
+from tinychat.tokenizer.jinja_template import JinjaTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def read_stored_weights(info: ModelInfo) -> "Weights":
 def find_special_ids(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return the ids of the tokens with which texts and answers begin and end, by their names in `transformers`."""
     begin, end, pad = (tokenizer.special(role) for role in ("begin", "end", "pad"))
-    ends = sorted(info.template.end_ids(tokenizer)) if info.template else [end]
+    ends = sorted({*info.end_ids, *(info.template.end_ids(tokenizer) if info.template else ())}) or [end]
     start = end if begin is None else begin
     return {
         "bos_token_id": begin, "eos_token_id": ends[0] if len(ends) == 1 else ends,
@@ -128,6 +129,8 @@ def describe_texts(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
     files: dict[str, Any] = {TOKENIZER_CONFIG: config}
     if info.template is not None:
         files |= {TOKENIZER: tokenizer.to_json(), TEMPLATE: info.template.to_jinja()}
+        if isinstance(info.template, JinjaTemplate):
+            config |= info.template.special_tokens
     elif info.mode != "translation":
         files[TOKENIZER] = tokenizer.to_json(first=end if begin is None else begin)
     elif source is tokenizer:

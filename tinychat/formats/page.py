@@ -33,6 +33,7 @@ from tinychat.store.models import (
 )
 from tinychat.store.weights import MappedTensor
 from tinychat.textutil import one_line, shorten
+from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -144,6 +145,10 @@ def _describe_text(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
     if info.mode == "chat" and template is None:
         raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
     marks = None
+    if not isinstance(template, ChatTemplate | None):
+        raise ModelError(
+            f"{info.name} has a chat template of its own, which a page cannot hold", "choose another model"
+        )
     if template is not None:
         roles = {"user": template.user, "assistant": template.assistant, "end": template.end}
         marks = {

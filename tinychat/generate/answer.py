@@ -41,6 +41,7 @@ class Answer:
         source: tuple[int, ...] | None = None,
         vocabulary: Vocabulary | None = None,
         logit_bias: Mapping[int, float] | None = None,
+        begins_text: bool = True,
     ) -> None:
         self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
@@ -55,7 +56,9 @@ class Answer:
         self._redraw: Redraw | None = None
         self._avoided: dict[int, tuple[AvoidedText, ...]] = {}  # of the token that will be at an index of the answer
         self._num_redrawn, self._seed = 0, seed
-        self._decoder = tokenizer.stream()
+        # What a setting asks of an answer holds for it as a text of its own.
+        self._begins_text = begins_text or bool(settings().begin or settings().regex or settings().choices)
+        self._decoder = tokenizer.stream(begins_text=self._begins_text)
         self._held: list[Token] = []  # tokens in which a stop string may begin
         self._num_yielded = 0
         self._began = time.perf_counter()
@@ -84,6 +87,7 @@ class Answer:
             self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
             top_logprobs=self.top_logprobs, source=request.source, vocabulary=self._vocabulary,
             logit_bias=self._logit_bias,
+            begins_text=self._begins_text,
         )  # fmt: skip
         other.resume(request.ids, request.ids[self._start :], request.num_generated)
         return other
@@ -126,7 +130,7 @@ class Answer:
     def text(self) -> str:
         """The text of the answer so far, up to the first stop text."""
         ids = [id for id in self.request.ids[self._start :] if id not in self.request.end_ids]
-        text = self.tokenizer.decode(ids)
+        text = self.tokenizer.decode(ids, begins_text=self._begins_text)
         ends = [end for stop in self.request.settings.stop if (end := text.find(stop)) >= 0]
         return text[: min(ends, default=None)]
 
@@ -249,7 +253,7 @@ class Answer:
         request.num_generated = first + earlier
         assert self._bans is not None
         self._bans.truncate(first - shown)
-        self._decoder = self.tokenizer.stream()
+        self._decoder = self.tokenizer.stream(begins_text=self._begins_text)
         for id in request.ids[start:]:
             self._decoder.push(id)
         return drawn

@@ -1,12 +1,12 @@
 """Prompts as token ids: of a document, a chat with its history, a source to translate, or a text that grows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from tinychat.corpus.types import Message
 from tinychat.generate.engine import window_start, window_stride
-from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.chat_template import ConversationTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
 MAX_TOKEN_CHARACTERS = 64
@@ -19,29 +19,58 @@ class PromptEncoder:
 
     tokenizer: Tokenizer
     context_length: int
-    template: ChatTemplate | None = None
+    template: ConversationTemplate | None = None
     """of a chat model; None in other modes"""
     source_tokenizer: Tokenizer | None = None
     """of the encoder that reads prompts, in an encoder-decoder model; None in others"""
+    more_end_ids: frozenset[int] = frozenset()
+    """Ids that end an answer, beside those that the template names."""
 
     @property
     def end_ids(self) -> frozenset[int]:
-        """The ids of the tokens that end an answer."""
-        return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
+        """The ids of the tokens that end an answer.
 
-    def encode(self, prompt: str, history: Iterable[tuple[str, str]] = (), max_tokens: int = 0) -> list[int]:
+        Raises:
+            TokenizerError: If the template cannot be rendered.
+        """
+        named = self.template.end_ids(self.tokenizer) if self.template else frozenset()
+        return named | self.more_end_ids or frozenset(_special(self.tokenizer, "end"))
+
+    @property
+    def reads_system(self) -> bool:
+        """Whether the model reads a system message before a conversation.
+
+        Raises:
+            TokenizerError: If the template cannot be rendered.
+        """
+        return self.template is not None and self.template.has_system_role()
+
+    def begins_text(self, ids: Sequence[int]) -> bool:
+        """Return whether an answer to these ids is a text of its own, instead of the rest of one."""
+        is_continued = self.template is None and self.source_tokenizer is None
+        return not is_continued or all(map(self.tokenizer.is_special, ids))
+
+    def encode(
+        self, prompt: str, history: Iterable[tuple[str, str]] = (), max_tokens: int = 0, system: str | None = None
+    ) -> list[int]:
         """Return the ids that an answer of up to `max_tokens` continues; at least one.
 
         In a chat, `history` yields the prompts and answers so far, newest first, and is read as far as the context has
-        room. Of texts much longer than the context, only the ids of the end are returned.
+        room; the `system` message stands before them if the model reads one. Of texts much longer than the context,
+        only the ids of the end are returned.
+
+        Raises:
+            TokenizerError: If the template cannot be rendered.
         """
         if self.source_tokenizer is not None:
             return self.beginning() or [0]
         if self.template is not None:
             turns = ((Message("assistant", answer), Message("user", question)) for question, answer in history)
             newest_first = chain((Message("user", prompt),), chain.from_iterable(turns))
-            room = self.room(max_tokens)
-            return self.template.encode_newest(newest_first, self.tokenizer, for_answer=True, max_length=room)
+            room, system = self.room(max_tokens), system if system and self.reads_system else ""
+            return self.template.encode_newest(
+                newest_first, self.tokenizer, system=system, for_answer=True, max_length=room
+            )
         return self.beginning() + self.tokenizer.encode_end(prompt, self.context_length) or [0]
 
     def room(self, max_tokens: int) -> int:
@@ -51,7 +80,7 @@ class PromptEncoder:
     def encode_text(self, text: str) -> list[int]:
         """Return the ids of a text as in training, without its end token: a document, or in a chat a user's message."""
         if self.template is not None:
-            return self.template.encode([Message("user", text)], self.tokenizer)[:-1]
+            return self.template.encode_user_text(text, self.tokenizer)
         return self.beginning() + self.tokenizer.encode(text)
 
     def encode_source(self, prompt: str) -> tuple[int, ...] | None:
@@ -62,7 +91,12 @@ class PromptEncoder:
         return (*begin, *self.source_tokenizer.encode_start(prompt, self.context_length), *end)[: self.context_length]
 
     def beginning(self) -> list[int]:
-        """Return the token that precedes a document: its begin token, or else the end token of the previous one."""
+        """Return what precedes a document: its begin token, or else the end token of the previous one.
+
+        A tokenizer of other tools says itself what it is.
+        """
+        if self.source_tokenizer is None and (surroundings := self.tokenizer.surroundings) is not None:
+            return surroundings[0]
         return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
 
 

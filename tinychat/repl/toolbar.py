@@ -206,4 +206,5 @@ def _tokens_around(session: Session) -> int:
     if encoder.template is None:
         return len(encoder.encode_text(""))
     before = ((turn.prompt, turn.answer) for turn in reversed(session.turns))
-    return len(encoder.encode("", before, session.settings.current.max_tokens))
+    settings = session.settings.current
+    return len(encoder.encode("", before, settings.max_tokens, settings.system))

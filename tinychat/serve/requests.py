@@ -96,9 +96,11 @@ def parse_chat(body: bytes, settings: Settings, model: OpenModel) -> Ask:
     if "messages" not in values:
         raise ApiError(400, "there are no messages", param="messages")
     try:
-        prompt, _, turns, notice = parse_messages(values.pop("messages"), model)
+        prompt, _, turns, notice, system = parse_messages(values.pop("messages"), model)
     except UsageError as error:
         raise ApiError.of(error, param="messages") from None
+    if system:
+        settings = dataclasses.replace(settings, system=system)
     if (most := values.pop("max_completion_tokens", None)) is not None:
         values["max_tokens"] = most
     has_logprobs = _take(values, "logprobs", bool, False)

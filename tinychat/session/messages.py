@@ -8,8 +8,8 @@ from tinychat.errors import UsageError
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 
-UNREAD_ROLES = ("system", "developer")
-"""Roles that no model here is trained on: their messages are left out, as in training."""
+SYSTEM_ROLES = ("system", "developer")
+"""Roles of the messages before a conversation, which only some models of others read."""
 ROLES = ("user", "assistant")
 """Roles of the messages that are read, in turns."""
 MAX_QUOTE = 40
@@ -26,6 +26,8 @@ class Messages(NamedTuple):
     """The turns before the prompt that those messages are."""
     notice: str
     """Says which messages are left out, if any."""
+    system: str = ""
+    """The text of the system messages, if the model reads one; empty without any."""
 
 
 def parse_messages(messages: object, model: OpenModel, prompt: str | None = None) -> Messages:
@@ -33,15 +35,16 @@ def parse_messages(messages: object, model: OpenModel, prompt: str | None = None
 
     Raises:
         UsageError: If they are no messages, or their roles do not take turns.
+        TokenizerError: If the model's chat template cannot be rendered.
     """
     if not isinstance(messages, list):
         raise UsageError(f"messages is no list: {quote(messages)}")
-    before, texts, unread = list(messages), list[str](), dict[str, None]()
+    before, texts, system = list(messages), list[str](), list[tuple[str, str]]()
     last = -1
     for index, message in enumerate(messages):
         role, text = _parse_message(message, index + 1)
-        if role in UNREAD_ROLES:
-            unread[role] = None
+        if role in SYSTEM_ROLES:
+            system.append((role, text))
         elif role != ROLES[len(texts) % 2]:
             wanted = ROLES[len(texts) % 2]
             raise UsageError(f"message {index + 1} has the role {role}, not {wanted}", "roles take turns: user first")
@@ -57,10 +60,14 @@ def parse_messages(messages: object, model: OpenModel, prompt: str | None = None
         prompt = texts.pop()
         del before[last]
     turns = tuple(Turn(question, saved_text=answer) for question, answer in zip(texts[::2], texts[1::2], strict=True))
-    notices = [f"messages left out that no model reads: {', '.join(unread)}"] if unread else []
+    notices, is_read = list[str](), bool(system) and model.prompt_encoder.reads_system
+    if system and not is_read:
+        roles = ", ".join(dict.fromkeys(role for role, _ in system))
+        notices.append(f"messages left out that {model.name} does not read: {roles}")
     if turns and model.info.mode == "translation":
         notices.append("messages left out: a translation model reads the last one alone")
-    return Messages(prompt, before, turns, "; ".join(notices))
+    whole = "\n\n".join(text for _, text in system) if is_read else ""
+    return Messages(prompt, before, turns, "; ".join(notices), whole)
 
 
 def _parse_message(message: object, number: int) -> tuple[str, str]:
@@ -68,8 +75,8 @@ def _parse_message(message: object, number: int) -> tuple[str, str]:
     if not isinstance(message, dict):
         raise UsageError(f"message {number} is no object: {quote(message)}")
     role, content = message.get("role"), message.get("content")
-    if role not in (*ROLES, *UNREAD_ROLES):
-        known = ", ".join((*ROLES, *UNREAD_ROLES))
+    if role not in (*ROLES, *SYSTEM_ROLES):
+        known = ", ".join((*ROLES, *SYSTEM_ROLES))
         raise UsageError(f"message {number} has the role {quote(role)}", f"one of {known}")
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]

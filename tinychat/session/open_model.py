@@ -1,11 +1,11 @@
 """An open model: its description, its tokenizers, and its engine, which loads in a thread."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
-from tinychat.errors import ModelError
+from tinychat.errors import ModelError, UsageError
 from tinychat.events import Notice
 from tinychat.formats.registry import open_model
 from tinychat.generate.answer import Answer
@@ -40,7 +40,7 @@ class OpenModel:
         settings.replace(self.info.settings, Origin.MODEL)
         self._settings = settings
         self._loading: EngineLoader | None = None
-        self._has_told_steering = False
+        self._has_told_steering = self._has_told_system = False
 
     @property
     def name(self) -> str:
@@ -49,6 +49,8 @@ class OpenModel:
     def preload(self) -> EngineLoader:
         """Start to load the weights in a thread; return its loader."""
         if self._loading is None:
+            if self.info.template is not None:
+                self.info.template.prepare()
             self._loading = load_engine(self.info, self._settings.current)
         return self._loading
 
@@ -100,7 +102,8 @@ class OpenModel:
         if info.mode == "chat" and template is None:
             raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
         source_tokenizer = self.source_tokenizer if info.mode == "translation" else None
-        return PromptEncoder(self.tokenizer, self.config.context_length, template, source_tokenizer)
+        ends = frozenset(id for id in info.end_ids if id < self.config.vocab_size)
+        return PromptEncoder(self.tokenizer, self.config.context_length, template, source_tokenizer, ends)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -134,17 +137,21 @@ class OpenModel:
 
         Raises:
             ModelError: If a chat model has no template.
+            TokenizerError: If the template cannot be rendered.
         """
         settings = settings or (lambda: self._settings.current)
         encoder = self.prompt_encoder
         history = ((turn.prompt, turn.answer) for turn in reversed(turns))
-        ids = encoder.encode(prompt, history, settings().max_tokens) if text is None else text.encode(prompt)
+        if text is None:
+            ids = encoder.encode(prompt, history, settings().max_tokens, settings().system)
+        else:
+            ids = text.encode(prompt)
         seed = settings().seed if seed is None else seed
         return Answer(
             self.tokenizer, ids, settings,
             seed=fresh_seed() if seed is None else seed, prompt_index=len(turns) if index is None else index,
             end_ids=encoder.end_ids, top_logprobs=top_logprobs, source=encoder.encode_source(prompt),
-            vocabulary=self.vocabulary, logit_bias=logit_bias,
+            vocabulary=self.vocabulary, logit_bias=logit_bias, begins_text=encoder.begins_text(ids),
         )  # fmt: skip
 
     def settings_at(self, turn: Turn, index: int) -> Settings:
@@ -160,12 +167,28 @@ class OpenModel:
         saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text else []
         return [*prompt, *saved, *(token.id for token in turn.tokens[:position])]
 
-    def steering_notice(self, settings: Settings) -> Notice | None:
-        """Return a notice that another engine than the model's own steers, once; None if it need not be told."""
-        if settings.steer is None or self._has_told_steering or not self.engine.about.startswith("native"):
-            return None
-        self._has_told_steering = True
-        return Notice("the torch engine answers while /steer is set; `/steer off` goes back to the native one")
+    def notices(self, settings: Settings) -> Iterator[Notice]:
+        """Yield notices of what the settings mean for this model; each comes once."""
+        if settings.steer is not None and not self._has_told_steering and self.engine.about.startswith("native"):
+            self._has_told_steering = True
+            yield Notice("the torch engine answers while /steer is set; `/steer off` goes back to the native one")
+        if settings.system and not self._has_told_system:
+            self._has_told_system = True
+            try:
+                self.check_system()
+            except UsageError as error:
+                yield Notice(f"{error.problem}: the system message is left out")
+
+    def check_system(self) -> None:
+        """Check that the model reads system messages.
+
+        Raises:
+            UsageError: If it does not.
+            TokenizerError: If its template cannot be rendered.
+        """
+        if not self.prompt_encoder.reads_system:
+            why = "its chat template has no such role" if self.info.mode == "chat" else "it is no chat model"
+            raise UsageError(f"{self.name} reads no system message: {why}", "say it in your first message")
 
     def unknown_notice(self, text: str) -> Notice | None:
         """Return a notice that names the characters of a text that the vocabulary lacks; None if it has them all."""

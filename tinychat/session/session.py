@@ -186,12 +186,11 @@ class Session:
             yield record
 
     def _stream(self, answer: Answer, should_stop: ShouldStop, forced_ids: Sequence[int]) -> Iterator[Record]:
-        model = self.model
+        model, settings = self.model, answer.request.settings
         if not model.wait(should_stop):
             yield Finished("interrupted", 0, 0.0, answer.request.seed)
             return
-        if notice := model.steering_notice(answer.request.settings):
-            yield notice
+        yield from model.notices(settings)
         for id in forced_ids:
             if answer.finished is None:
                 logprob = next(one.logprob for one in model.engine.probabilities(answer.request) if one.id == id)

@@ -21,7 +21,8 @@ from tinychat.store.packed_counts import PACKED, unpack_counts
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import DAMAGED, MappedTensor, Precision, map_tensors, pack_weights
 from tinychat.textutil import compact
-from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.chat_template import ConversationTemplate
+from tinychat.tokenizer.jinja_template import parse_template
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.untrusted import open_regular, read_json, read_text
 
@@ -40,7 +41,7 @@ MAX_OPENINGS = 100
 """Attempts to open the files of a model before its folder is replaced again."""
 MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
 """Maximum sizes of `config.json` and `training.json` in bytes."""
-KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole number"}
+KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole number", list: "a list"}
 """Types of fields in `config.json`, in words."""
 
 
@@ -143,7 +144,7 @@ class ModelInfo:
     """Fields of `ModelConfig`."""
     tokenizer_kind: str
     parameters: int
-    template: ChatTemplate | None = None
+    template: ConversationTemplate | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings that suit this model better than the defaults."""
     description: str = ""
@@ -154,6 +155,8 @@ class ModelInfo:
     """Open files to read instead of those that are in the folder by now."""
     foreign: ForeignModel | None = field(default=None, repr=False, compare=False)
     """Where weights and tokenizer are read from instead, if they are not tinychat's own files."""
+    end_ids: tuple[int, ...] = ()
+    """Ids of tokens that end an answer, beside those that the template names; empty: the tokenizer's end token does."""
 
     @property
     def weights_file(self) -> Path:
@@ -268,6 +271,9 @@ def read_info(folder: Path, files: ModelFiles | None = None) -> ModelInfo:
         if values["mode"] not in MODES:
             raise ValueError(f"mode is {_show(values['mode'])}, not one of {', '.join(MODES)}")
         parameters, template = _typed(values, "parameters", int), _typed(values, "template", dict)
+        end_ids = _typed(values, "end_ids", list)
+        if not all(type(id) is int and id >= 0 for id in end_ids):
+            raise ValueError(f"end_ids is {_show(end_ids)}, not a list of ids")
         if parameters < 0:
             raise ValueError(f"parameters is {parameters}, which is negative")
         return ModelInfo(
@@ -277,7 +283,8 @@ def read_info(folder: Path, files: ModelFiles | None = None) -> ModelInfo:
             architecture=_typed(values, "architecture", dict),
             tokenizer_kind=_typed(values, "tokenizer", str),
             parameters=parameters,
-            template=ChatTemplate.from_dict(template) if template else None,
+            template=parse_template(template) if template else None,
+            end_ids=tuple(end_ids),
             settings={
                 name: SETTINGS.find(name).parse(value) for name, value in _typed(values, "settings", dict).items()
             },
@@ -455,7 +462,7 @@ def save_model(
     config = {
         "format": FORMAT, "name": info.name, "mode": info.mode, "description": info.description,
         "tokenizer": info.tokenizer_kind, "parameters": info.parameters,
-        "template": info.template.to_dict() if info.template else None,
+        "template": info.template.to_dict() if info.template else None, "end_ids": list(info.end_ids),
         "settings": info.settings, "architecture": info.architecture,
     }  # fmt: skip
     with atomic_folder(info.folder) as draft:

@@ -3,13 +3,15 @@
 <|user|> how are you? <|end|> <|assistant|> fine, and you? <|end|>
 
 A template without role tokens marks only the ends of messages: how are you? <|end|> fine, and you? <|end|>
+
+These are the templates of models that are trained here; those of others are in `jinja_template`.
 """
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tinychat.corpus.types import Message
 from tinychat.errors import TokenizerError
@@ -21,6 +23,74 @@ ALL_CAPS_TO_LOWER_CASE = (
     "{%- if text.isupper() and found.letters > 1 %}{%- set text = text | lower %}{%- endif %}",
 )
 """In Jinja: as `ChatTemplate.lowercase_all_caps` says."""
+
+
+class ConversationTemplate(Protocol):
+    """Encodes conversations as ids. A turn is a user's message and the answers to it."""
+
+    def prepare(self) -> None:
+        """Start what takes a moment before the first conversation is encoded."""
+
+    def encode(
+        self,
+        messages: Sequence[Message],
+        tokenizer: Tokenizer,
+        *,
+        system: str = "",
+        for_answer: bool = False,
+        max_length: int | None = None,
+    ) -> list[int]:
+        """Encode a conversation, oldest message first; `for_answer`, the ids end where an answer begins.
+
+        To stay within `max_length` ids, the oldest turns are dropped; of a newest turn that is still too long, the end
+        is kept. `system` is the text of a message before all others, which is always kept; it must be empty unless the
+        template has such a role.
+
+        Raises:
+            TokenizerError: If the tokenizer lacks a special token, or the template cannot be rendered.
+        """
+
+    def encode_newest(
+        self,
+        newest_first: Iterable[Message],
+        tokenizer: Tokenizer,
+        *,
+        system: str = "",
+        for_answer: bool = False,
+        max_length: int | None = None,
+    ) -> list[int]:
+        """Encode a conversation like `encode`, given its newest message first; reads only as many as there is room for.
+
+        Raises:
+            TokenizerError: As `encode` does.
+        """
+
+    def encode_user_text(self, text: str, tokenizer: Tokenizer) -> list[int]:
+        """Encode the first message of a user as far as its text goes.
+
+        Raises:
+            TokenizerError: As `encode` does.
+        """
+
+    def end_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
+        """Return the ids of the tokens that end an answer, as far as the template tells.
+
+        Raises:
+            TokenizerError: If the tokenizer lacks a special token.
+        """
+
+    def has_system_role(self) -> bool:
+        """Return whether a system message may stand before all others.
+
+        Raises:
+            TokenizerError: If the template cannot be rendered.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the template as an object of JSON."""
+
+    def to_jinja(self) -> str:
+        """Return the template in Jinja, as `transformers` and llama.cpp keep it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +112,7 @@ class ChatTemplate:
         messages: Sequence[Message],
         tokenizer: Tokenizer,
         *,
+        system: str = "",
         for_answer: bool = False,
         max_length: int | None = None,
     ) -> list[int]:
@@ -53,13 +124,15 @@ class ChatTemplate:
         Raises:
             TokenizerError: If the tokenizer lacks a special token.
         """
-        return self.encode_newest(reversed(messages), tokenizer, for_answer=for_answer, max_length=max_length)
+        newest_first = reversed(messages)
+        return self.encode_newest(newest_first, tokenizer, system=system, for_answer=for_answer, max_length=max_length)
 
     def encode_newest(
         self,
         newest_first: Iterable[Message],
         tokenizer: Tokenizer,
         *,
+        system: str = "",
         for_answer: bool = False,
         max_length: int | None = None,
     ) -> list[int]:
@@ -68,10 +141,11 @@ class ChatTemplate:
         Raises:
             TokenizerError: If the tokenizer lacks a special token.
         """
+        assert not system, "the template has no role for it"
         user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
         ids, room = assistant if for_answer else [], math.inf if max_length is None else max_length
         turns, total = [ids], len(ids)
-        for turn in _group_turns(newest_first):
+        for turn in group_turns(newest_first):
             ids = []
             for message in turn:
                 role, text = (assistant, message.text)
@@ -88,6 +162,17 @@ class ChatTemplate:
             first = ids[: len(user)] if max_length > 1 else []
             return [*first, *ids[len(ids) - max_length + len(first) :]]
         return ids
+
+    def prepare(self) -> None:
+        """Do nothing: it is ready."""
+
+    def encode_user_text(self, text: str, tokenizer: Tokenizer) -> list[int]:
+        """Encode the first message of a user, without its end token."""
+        return self.encode([Message("user", text)], tokenizer)[:-1]
+
+    def has_system_role(self) -> bool:
+        """Return that there is no such role."""
+        return False
 
     def end_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
         """Return the ids that end an answer: the end token, and the role tokens of a next message.
@@ -149,7 +234,7 @@ class ChatTemplate:
         return [id]
 
 
-def _group_turns(newest_first: Iterable[Message]) -> Iterator[list[Message]]:
+def group_turns(newest_first: Iterable[Message]) -> Iterator[list[Message]]:
     """Yield the turns of messages, newest first, the messages of each oldest first."""
     turn: list[Message] = []
     for message in newest_first:

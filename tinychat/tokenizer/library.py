@@ -4,12 +4,16 @@
 a regular expression that backtracks without end, into one error.
 """
 
+import json
 import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import tokenizers
+from tokenizers import decoders
 
 from tinychat import untrusted
 from tinychat.errors import TokenizerError
@@ -33,6 +37,7 @@ _ITEM = re.compile(
 )
 """What a regular expression consists of, as far as its size is concerned."""
 
+_BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 _PLAIN_BYTES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
     chr(0x100 + index): byte for index, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
@@ -127,6 +132,59 @@ def check_pattern(pattern: str) -> None:
             item = grown = 1
         sizes[-1] += grown
         _require(sum(sizes) <= MAX_REPEATS, f"{shown} repeats more than {MAX_REPEATS:,} items")
+
+
+class TokenTexts(NamedTuple):
+    """What the tokens of a tokenizer stand for, if the text of each is the same wherever it stands."""
+
+    to_bytes: Callable[[str], bytes]
+    """Return the UTF-8 bytes of a token by its name."""
+    adds_space: bool = False
+    """Whether decoding leaves out a space at the beginning of the text, since encoding puts one there."""
+
+
+def read_decoder(inner: tokenizers.Tokenizer) -> TokenTexts | None:
+    """Return the texts of tokens according to a tokenizer's decoder; None if they depend on their neighbours."""
+    if inner.decoder is None:  # it puts a space between all tokens
+        return None
+    values = json.loads(inner.decoder.__getstate__())
+    steps = values["decoders"] if values["type"] == "Sequence" else [values]
+    replaced, adds_space, has_bytes, is_byte_level = list[tuple[str, str]](), False, False, False
+    for step in steps:
+        match step:
+            case {"type": "ByteLevel"}:
+                is_byte_level = True
+            case {"type": "Fuse"}:
+                pass
+            case {"type": "ByteFallback"}:
+                has_bytes = True
+            case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)} if not is_byte_level:
+                replaced.append((old, new))
+            case {"type": "Metaspace", "replacement": str(old), "prepend_scheme": scheme} if not is_byte_level:
+                replaced.append((old, " "))
+                adds_space = scheme != "never"
+            case {"type": "Strip", "content": " ", "start": 1, "stop": 0} if step is steps[-1]:
+                adds_space = True
+            case _:
+                return None
+
+    def to_bytes(name: str) -> bytes:
+        if has_bytes and _BYTE_TOKEN.fullmatch(name):
+            return bytes.fromhex(name[3:5])
+        if is_byte_level and BYTE_CODES.keys() >= set(name):
+            return bytes(map(BYTE_CODES.__getitem__, name))
+        for old, new in replaced:
+            name = name.replace(old, new)
+        return name.encode()
+
+    return TokenTexts(to_bytes, adds_space)
+
+
+def undo_clean_up(inner: tokenizers.Tokenizer) -> None:
+    """Make a tokenizer decode losslessly: clean-up rewrites text, as `do not` to `don't`."""
+    decoder = inner.decoder
+    if isinstance(decoder, decoders.WordPiece) and decoder.cleanup:
+        inner.decoder = decoders.WordPiece(decoder.prefix, cleanup=False)
 
 
 def _vocabulary(model: Mapping[str, Any]) -> dict[str, Any]:

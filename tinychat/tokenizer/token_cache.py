@@ -16,7 +16,7 @@ from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.types import Chunk, Conversation
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.chat_template import ConversationTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 FORMAT = 2
@@ -39,7 +39,9 @@ class IdFile:
     """[D], the position in the ids where each document ends: a memory map, read-only"""
 
 
-def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, cache: Path, *, template: ChatTemplate | None = None) -> IdFile:
+def encode_corpus(
+    corpus: Corpus, tokenizer: Tokenizer, cache: Path, *, template: ConversationTemplate | None = None
+) -> IdFile:
     """Encode a corpus, or open its ids in the `cache` folder if the same tokenizer has encoded the same content before.
 
     Without a template of conversations, each message is a document.
@@ -61,7 +63,9 @@ def join(parts: Sequence[Ids]) -> Ids:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
+def _write(
+    path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ConversationTemplate | None
+) -> None:
     count, ends = 0, array("q")
     with atomic_file(path) as file:
         for ids, ends_document in _encode(corpus.checked_items(), tokenizer, template):
@@ -75,7 +79,7 @@ def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, te
 
 
 def _encode(
-    items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ChatTemplate | None
+    items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ConversationTemplate | None
 ) -> Iterator[tuple[Ids, bool]]:
     """Yield the ids in pieces, each with whether a document ends there."""
     begin, end = (

@@ -19,7 +19,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.library import BYTE_CODES, call, check_file
+from tinychat.tokenizer.library import TokenTexts, call, check_file, read_decoder, undo_clean_up
 from tinychat.untrusted import read_text
 
 if TYPE_CHECKING:  # numpy is imported for long texts alone: prompts are short
@@ -65,6 +65,7 @@ class Tokenizer:
         inner.encode_special_tokens = True
         inner.no_truncation()
         inner.no_padding()
+        undo_clean_up(inner)
         self.inner = inner
         self.vocab_size: int = max(inner.get_vocab().values(), default=-1) + 1
         self._specials = {id for id, token in inner.get_added_tokens_decoder().items() if token.special}
@@ -95,16 +96,59 @@ class Tokenizer:
     @cached_property
     def has_spaces_in_words(self) -> bool:
         """Whether tokens of words include the space before them: the first word of a text is then a different token."""
-        return any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
+        return self.has_fixed_bytes and any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
 
     def special(self, role: str) -> int | None:
         """Return the id of the special token for a role, a key of `SPECIAL_TOKENS`; None if there is none."""
         return next((id for name in SPECIAL_TOKENS[role] if (id := self.token_id(name)) is not None), None)
 
+    def is_special(self, id: int) -> bool:
+        """Return whether an id is that of a special token."""
+        return id in self._specials
+
+    @cached_property
+    def special_names(self) -> re.Pattern[str]:
+        """Matches the names of special tokens, the longest first."""
+        names = sorted((self.inner.id_to_token(id) or "" for id in self._specials), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, filter(None, names))) or "(?!)")
+
     def token_id(self, name: str) -> int | None:
         """Return the id of the special token with a name; None if there is none."""
         id = self.inner.token_to_id(name)
         return id if id in self._specials else None
+
+    @cached_property
+    def unknown_id(self) -> int | None:
+        """The id of the token that stands for text that the vocabulary lacks; None if there is none."""
+        name = getattr(self.inner.model, "unk_token", None)
+        id = self.inner.token_to_id(name) if isinstance(name, str) and name else None
+        return self.special("unknown") if id is None else id
+
+    @cached_property
+    def surroundings(self) -> tuple[list[int], list[int]] | None:
+        """The ids that its post-processor adds before and after a text, as `transformers` does; None without one."""
+        if self.inner.post_processor is None:
+            return None
+        encoding = call(self.inner.encode, self.decode([self._some_word]))
+        mask = [*encoding.special_tokens_mask, 0]
+        start = mask.index(0)
+        end = len(encoding.ids) - next((n for n, one in enumerate(reversed(mask[start:-1])) if not one), 0)
+        return encoding.ids[:start], encoding.ids[end:]
+
+    def with_specials(self, names: Iterable[str], max_size: int) -> "Tokenizer":
+        """Return a tokenizer of other tools with more special tokens, as far as `max_size` tokens have room for them.
+
+        Like `transformers`, it adds no token to a text unless it has a post-processor that says so.
+        """
+        inner, size = self.inner, self.vocab_size
+        for name in names:
+            is_new = name and inner.token_to_id(name) is None
+            if name and self.token_id(name) is None and size + bool(is_new) <= max_size:
+                inner.add_special_tokens([AddedToken(name, special=True, normalized=False)])
+                size += bool(is_new)
+        if inner.post_processor is None:
+            inner.post_processor = processors.TemplateProcessing("$A")
+        return Tokenizer(inner)
 
     # --- text → ids ---------------------------------------------------------------------------------------------
 
@@ -113,6 +157,19 @@ class Tokenizer:
         if self._characters is not None:
             return [self._characters[char] for char in text if char in self._characters]
         return list(call(self.inner.encode, _replace_surrogates(text), add_special_tokens=False).ids)
+
+    def encode_with_specials(self, text: str) -> list[int]:
+        """Encode a text in which the names of special tokens stand for these tokens: one that a template rendered."""
+
+        def encode() -> list[int]:
+            self.inner.encode_special_tokens = False  # `call` runs one call at a time
+            try:
+                return list(self.inner.encode(text, add_special_tokens=False).ids)
+            finally:
+                self.inner.encode_special_tokens = True
+
+        text = _replace_surrogates(text)
+        return call(encode)
 
     def encode_array(self, text: str) -> "Ids":
         """Encode a text like `encode`, but faster for long texts; returns [T]."""
@@ -186,17 +243,26 @@ class Tokenizer:
 
     # --- ids → text ---------------------------------------------------------------------------------------------
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Decode ids; special tokens have no text, and bytes that form no character become \ufffd."""
-        if self._bytes_of is not None:
-            return b"".join(_bytes_at(self._bytes_of, id) for id in ids).decode("utf-8", "replace")
-        return str(call(self.inner.decode, list(ids)))
+    def decode(self, ids: Sequence[int], *, begins_text: bool = True) -> str:
+        """Decode ids; special tokens have no text, and bytes that form no character become \ufffd.
 
-    def stream(self) -> "StreamDecoder":
+        Some tokenizers add a space before each text; decoding takes it away again, unless the ids continue a text.
+        """
+        if self._bytes_of is not None:
+            data = b"".join(_bytes_at(self._bytes_of, id) for id in ids)
+            if begins_text and self._adds_space:
+                data = data.removeprefix(b" ")
+            return data.decode("utf-8", "replace")
+        if begins_text:
+            return str(call(self.inner.decode, list(ids)))
+        word = self._some_word
+        return self.decode([word, *ids]).removeprefix(self.decode([word]))
+
+    def stream(self, *, begins_text: bool = True) -> "StreamDecoder":
         """Return a decoder for ids that come one at a time; its texts, joined, are what `decode` returns for all."""
         if self._bytes_of is not None:
-            return ByteStream(self._bytes_of)
-        return WindowStream(self.decode, self._specials, self._single_bytes)
+            return ByteStream(self._bytes_of, skips_space=begins_text and self._adds_space)
+        return WindowStream(self.decode, self._specials, self._single_bytes, [] if begins_text else [self._some_word])
 
     def token_text(self, id: int) -> str:
         r"""Return the text of a single token; bytes that are only a part of a character are shown as `\xe4`."""
@@ -217,27 +283,25 @@ class Tokenizer:
         Where the text of a token depends on its neighbours, those that it adds after a word, or at the beginning.
         """
         if self._bytes_of is not None:
-            return _bytes_at(self._bytes_of, id)
+            data = _bytes_at(self._bytes_of, id)
+            return data.removeprefix(b" ") if begins_text and self._adds_space else data
         token = self.inner.id_to_token(id)
         if token is None or id in self._specials:
             return b""
         if id in self._single_bytes:
             return bytes.fromhex(token[3:5])
-        if begins_text:
-            return self.decode([id]).encode()
-        word = self._some_word
-        return self.decode([word, id]).removeprefix(self.decode([word])).encode()
+        return self.decode([id], begins_text=begins_text).encode()
 
     @property
     def has_fixed_bytes(self) -> bool:
         """Whether the text of a token is the same wherever it stands."""
-        return self._bytes_of is not None
+        return self._bytes_of is not None and not self._adds_space
 
     def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
         """Count the characters of the text of ids, [N]; special tokens have none."""
 
         blocks = (ids[start : start + (1 << 18)] for start in range(0, len(ids), 1 << 18))
-        if self._bytes_of is None:
+        if not self.has_fixed_bytes:
             return sum(len(self.decode(block.tolist())) for block in blocks)
         counts = self._character_counts
         return sum(int(counts[block].sum()) for block in blocks)
@@ -249,7 +313,7 @@ class Tokenizer:
         """
         import numpy as np
 
-        if self._bytes_of is None:
+        if not self.has_fixed_bytes:
             return int(len(ids) * fraction)
         left, counts = int(self.count_characters(ids) * fraction), self._character_counts
         for start in range(0, len(ids), 1 << 18):
@@ -303,14 +367,26 @@ class Tokenizer:
     # --- implementation -----------------------------------------------------------------------------------------
 
     @cached_property
+    def _texts(self) -> TokenTexts | None:
+        return read_decoder(self.inner)
+
+    @property
+    def _adds_space(self) -> bool:
+        """Whether a space is put before each text, which decoding takes away again."""
+        return self._texts is not None and self._texts.adds_space
+
+    @cached_property
     def _bytes_of(self) -> list[bytes] | None:
         """The UTF-8 bytes of each token; None if the text of a token depends on its neighbours."""
-        decoder = self.inner.decoder
-        if not isinstance(decoder, decoders.Fuse | decoders.ByteLevel):
+        if self._texts is None:
             return None
-        named = BYTE_CODES if isinstance(decoder, decoders.ByteLevel) else {}
-        tokens = ["" if id in self._specials else self.inner.id_to_token(id) or "" for id in range(self.vocab_size)]
-        return [bytes(map(named.__getitem__, one)) if named.keys() >= set(one) else one.encode() for one in tokens]
+        to_bytes, added = self._texts.to_bytes, self.inner.get_added_tokens_decoder()
+        names = [self.inner.id_to_token(id) or "" for id in range(self.vocab_size)]
+        # Added tokens are found in the text itself, so their names are their texts.
+        return [
+            b"" if id in self._specials else name.encode() if id in added else to_bytes(name)
+            for id, name in enumerate(names)
+        ]
 
     @cached_property
     def _single_bytes(self) -> set[int]:
@@ -320,8 +396,8 @@ class Tokenizer:
     @cached_property
     def _some_word(self) -> int:
         """A token of letters."""
-        tokens = {id: self.decode([id]) for id in range(self.vocab_size) if id not in self._specials}
-        return next((id for id, text in tokens.items() if text.strip().isalpha()), 0)
+        tokens = ((id, self.decode([id])) for id in range(self.vocab_size) if id not in self._specials)
+        return next((id for id, text in tokens if text.strip().isalpha()), 0)
 
     @cached_property
     def _characters(self) -> dict[str, int] | None:
@@ -369,8 +445,12 @@ class Tokenizer:
     @cached_property
     def _is_cuttable(self) -> bool:
         """Whether a text may be cut before a space: not if the beginning of a text is encoded differently."""
-        pieces = ("ab", " cd.\n", "ef", "\n\ngh")
-        return [id for piece in pieces for id in self.encode(piece)] == self.encode("".join(pieces))
+        splitter, normalizer, pieces = self.inner.pre_tokenizer, self.inner.normalizer, ("ab", " cd.\n", "ef", "\n\ngh")
+        text = "".join(pieces)
+        normalized = text if normalizer is None else call(normalizer.normalize_str, text)
+        if splitter is None or len(call(splitter.pre_tokenize_str, normalized)) == 1:
+            return False  # a token may span words
+        return [id for piece in pieces for id in self.encode(piece)] == self.encode(text)
 
     def _cut(self, text: str) -> list[str]:
         """Cut a text into pieces with the same ids as the whole; the last piece waits for what follows."""
@@ -392,9 +472,10 @@ class Tokenizer:
 
     def _knows(self, char: str) -> bool:
         ids = self.encode(char)
-        if self._bytes_of is not None:
-            return self.decode(ids) == char
-        return bool(ids or char.isspace()) and self.special("unknown") not in ids
+        text = self.decode(ids)
+        if self._bytes_of is None or self.inner.normalizer is not None:
+            return self.unknown_id not in ids and (char.isspace() or bool(text.strip()))
+        return text == char or (self._adds_space and char.isspace())
 
 
 def _bytes_at(bytes_of: Sequence[bytes], id: int) -> bytes:
@@ -403,16 +484,21 @@ def _bytes_at(bytes_of: Sequence[bytes], id: int) -> bytes:
 
 
 class ByteStream:
-    """Decodes tokens that each stand for some bytes of UTF-8, which are given by id."""
+    """Decodes tokens that each stand for some bytes of UTF-8, which are given by id.
 
-    def __init__(self, bytes_of: Sequence[bytes]) -> None:
-        self._bytes_of = bytes_of
+    A space at the very beginning is left out if it `skips_space`.
+    """
+
+    def __init__(self, bytes_of: Sequence[bytes], *, skips_space: bool = False) -> None:
+        self._bytes_of, self._skips_space = bytes_of, skips_space
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pending = False
 
     def push(self, id: int) -> str:
         """Return the text that a token adds; empty while a character is incomplete, which `pending` tells."""
         data = _bytes_at(self._bytes_of, id)
+        if self._skips_space and data:
+            data, self._skips_space = data.removeprefix(b" "), False
         if data.isascii() and not self.pending:
             return data.decode("ascii")  # in a quarter of the decoder's time
         text = self._decoder.decode(data)
@@ -429,14 +515,19 @@ class WindowStream:
     """Decodes tokens whose text depends on their neighbours: decodes the newest ones again with each token.
 
     `silent` tokens have no text; that of `partial` ones, of a single byte each, is known only when their row has ended.
+    The tokens follow those `before`.
     """
 
     def __init__(
-        self, decode: Callable[[Sequence[int]], str], silent: Collection[int], partial: Collection[int]
+        self,
+        decode: Callable[[Sequence[int]], str],
+        silent: Collection[int],
+        partial: Collection[int],
+        before: Sequence[int] = (),
     ) -> None:
         self._decode, self._silent, self._partial = decode, silent, partial
-        self._ids: list[int] = []  # those of the last text returned, and all since
-        self._num_returned = 0  # how many of them were returned
+        self._ids = [*before]  # those of the last text returned, and all since
+        self._num_returned = len(before)  # how many of them were returned
         self.pending = False
 
     def push(self, id: int) -> str:

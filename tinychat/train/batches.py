@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tinychat.corpus.corpus import SourceCorpus
 from tinychat.errors import SourceError
-from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
 from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer
 
@@ -127,7 +127,7 @@ def encode_rows(
     tokenizer: Tokenizer,
     cache: Path,
     *,
-    template: ChatTemplate | None = None,
+    template: ConversationTemplate | None = None,
     source_tokenizer: Tokenizer | None = None,
 ) -> Rows:
     """Encode each document of a corpus as a row; with `source_tokenizer`, pairs of a translation as rows with a source.
@@ -427,10 +427,10 @@ class UserLossMask(NamedTuple):
 
 
 def make_user_loss_mask(
-    fraction: float, template: ChatTemplate | None, tokenizer: Tokenizer, seed: int
+    fraction: float, template: ConversationTemplate | None, tokenizer: Tokenizer, seed: int
 ) -> UserLossMask | None:
     """Return the mask for a text; None if all tokens count, or there are no role tokens."""
-    if fraction >= 1 or template is None:
+    if fraction >= 1 or not isinstance(template, ChatTemplate):
         return None
     user, assistant = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
     return None if user is None or assistant is None else UserLossMask(user, assistant, fraction, seed)

@@ -21,7 +21,7 @@ from tinychat.store import paths
 from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, check_ids, read_info, read_training, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import duration, percent
-from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.tokenizer.training import count_codes, train_tokenizer
@@ -121,7 +121,7 @@ class TrainingText:
     tokenizer: Tokenizer
     source_tokenizer: Tokenizer | None
     """Tokenizer of the encoder's input; None without an encoder."""
-    template: ChatTemplate | None
+    template: ConversationTemplate | None
     parts: tuple[Ids | Rows, ...]
     """Training split of each source."""
     vals: tuple[Ids | Rows, ...]
@@ -364,7 +364,9 @@ def _flat(text: Ids | Rows) -> Ids:
     return text.flat() if isinstance(text, Rows) else text
 
 
-def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer: Tokenizer) -> ChatTemplate | None:
+def _template(
+    recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer: Tokenizer
+) -> ConversationTemplate | None:
     if corpus.mode != "chat":
         return None
     if base is None:
