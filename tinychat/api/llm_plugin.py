@@ -61,7 +61,7 @@ class TinychatModel(llm.Model):
         messages = [{"role": message.role, "content": _text_of(message)} for message in read]
         asked = parse_messages(messages, model._opened)
         turns = [(turn.prompt, turn.answer) for turn in asked.turns]
-        chat = model.chat(prompt.system or None, turns=turns, **settings)
+        chat = model.chat(turns=turns, **settings | ({"system": prompt.system} if prompt.system else {}))
         with chat.stream(asked.prompt, logprobs=0) as tokens:
             yield from (token.text for token in tokens if token.text)
             answer = tokens.answer
