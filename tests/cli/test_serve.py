@@ -33,7 +33,7 @@ def test_a_signal_ends_it_cleanly_with_an_answer_under_way(letters: Path, number
     assert rest.endswith(b"data: [DONE]\n\n")
     assert b"the server ends" in rest
     assert (process.returncode, out) == (0, "")
-    assert err.splitlines()[1:] == ["stopped after 1 answers"]
+    assert err.splitlines()[1:] == ["stopped after 1 answer"]
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_a_client_that_leaves_frees_its_place(serve: Serve, letters: Path) -> No
     status, answer = served.request("/v1/completions", {"prompt": "abc", "max_tokens": 5})
     assert (status, answer["usage"]["completion_tokens"]) == (200, 5)
     assert served.request("/health")[1]["running"] == 0
-    wait_until(lambda: sum("left" in line for line in served.lines) == 3)
+    wait_until(lambda: sum("the client left" in line for line in served.lines) == 3)
 
 
 def test_an_answer_that_fails_leaves_the_others(serve: Serve, letters: Path) -> None:
@@ -314,6 +314,6 @@ def test_log_has_a_line_for_each_request(serve: Serve, letters: Path) -> None:
     served.request("/v1/completions", {"prompt": "abc", "max_tokens": 5})
     served.request("/v1/completions", {"prompt": 1.5})
     wait_until(lambda: len(served.lines) == 2)
-    assert served.lines[0].startswith("/v1/completions  200  3 + 5 tokens  0.")
-    assert served.lines[1].startswith("/v1/completions  400: a prompt is a text")
+    assert served.lines[0].startswith("/v1/completions · 200 · 3 tokens read, 5 generated · 0.")
+    assert served.lines[1].startswith("/v1/completions · 400 · a prompt is a text")
     assert not any(math.isnan(float(line.split()[-2])) for line in served.lines)

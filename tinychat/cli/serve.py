@@ -10,6 +10,7 @@ from tinychat.cli.options import add_flags, debug_option, load_server_options, m
 from tinychat.cli.output import echo
 from tinychat.errors import UsageError
 from tinychat.serve.options import SERVER_OPTIONS
+from tinychat.textutil import count
 
 LIBRARIES = ("starlette", "uvicorn")
 
@@ -42,4 +43,4 @@ def serve(model: str | None, verbose: bool, **flags: Any) -> None:
     echo(f"{session.model.info.summary} · {session.model.engine.about}", err=True)
     echo(f"serving at {server.url} · Ctrl-C ends it")
     server.run()
-    echo(f"stopped after {server.service.scheduler.num_finished:,} answers", err=True)
+    echo(f"stopped after {count(server.service.scheduler.num_finished, 'answer')}", err=True)

@@ -114,7 +114,7 @@ class _Endpoint:
         if service.num_requests >= service.scheduler.capacity:
             raise to_api_error(QueueFullError("too many requests wait already", "try again in a moment"))
         service.num_requests += 1
-        told = "left"
+        told = "the client left"
         try:
             body = await _read_body(Request(scope, receive), service.options.max_body)
             ask = await asyncio.to_thread(self._parse, body, service.settings, service.model)
@@ -125,13 +125,13 @@ class _Endpoint:
             exchange = Exchange(service.scheduler, service.model, ask, began + service.options.max_seconds)
             told = await exchange.run(receive, send)
         except ApiError as error:
-            told = f"{error.status}: {error.message}"
+            told = f"{error.status} · {error.message.partition('; ')[0]}"
             raise
         except (ClientDisconnect, ConnectionError):
             pass
         finally:
             service.num_requests -= 1
-            service.log(f"{scope['path']}  {told}  {time.monotonic() - began:.3f} s")
+            service.log(f"{scope['path']} · {told} · {time.monotonic() - began:.3f} s")
 
 
 async def _read_body(request: Request, limit: int) -> bytes:

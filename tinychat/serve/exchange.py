@@ -67,7 +67,7 @@ class Exchange:
             echoes = await self._echo()
             send = partial(_send_in_time, send)
             await (self._stream(echoes, send) if self._ask.stream else self._whole(echoes, send))
-            return f"200  {self._prompt_tokens:,} + {self._completion_tokens:,} tokens"
+            return f"200 · {self._prompt_tokens:,} tokens read, {self._completion_tokens:,} generated"
         finally:
             watcher.cancel()
             self._scheduler.cancel([*self._unfinished])
