@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, SettingsChanged, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine, Request, SampledToken
-from tinychat.generate.stream import Batch, drive, stream
+from tinychat.generate.stream import MAX_CALL_SECONDS, MIXED_CALL_SECONDS, Batch, drive, stream
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.open_model import OpenModel
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
@@ -232,6 +235,66 @@ def test_answers_of_a_batch_end_independently() -> None:
             order += [answers.index(one)] * (one.finished is not None)
     assert [texts[id(one)] for one in answers] == ["ab", "abcdefgh", "abcde"]
     assert order == [0, 2, 1]
+
+
+def test_answers_that_get_one_token_a_call_do_not_wait_long_for_others() -> None:
+    seconds: list[float] = []
+
+    class Timed(Script):
+        def extend(self, requests: Sequence[Request], n: int, top_logprobs: int = 0, limit: float = 0) -> Any:
+            seconds.append(limit)
+            return super().extend(requests, n, top_logprobs)
+
+    vocabulary = Vocabulary(LETTERS, LETTERS.vocab_size, frozenset([END]))  # type: ignore[list-item]
+
+    def one(penalty: float) -> Answer:
+        settings = Settings(presence_penalty=penalty, max_tokens=2)
+        return Answer(LETTERS, [1], lambda: settings, seed=1, vocabulary=vocabulary)
+
+    for penalties in ((0.0, 0.0), (0.5, 0.5), (0.5, 0.0)):
+        batch = Batch(Timed(LETTERS.encode("abcd")))
+        for penalty in penalties:
+            batch.add(one(penalty))
+        for _, records in batch.step():
+            list(records)
+    assert seconds == [MAX_CALL_SECONDS, MAX_CALL_SECONDS, MIXED_CALL_SECONDS]
+
+
+@pytest.mark.parametrize("settings", [{}, {"best_of": 2}, {"num_beams": 2}], ids=str)
+def test_an_answer_that_is_removed_ends_with_what_there_is_and_leaves_the_others(
+    letters: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tinychat.generate.stream.MAX_CALL_SECONDS", 0.0)  # a call generates one token
+    model = OpenModel(str(letters), store := SettingStore())
+    store.update({"max_tokens": 40, **settings}, Origin.COMMAND)
+    alone, removed, other = (model.make_answer("abc", seed=seed) for seed in (5, 4, 5))
+    expected = text_of(list(stream(model.engine, alone)))
+    batch = Batch(model.engine)
+    for one in (removed, other):
+        batch.add(one)
+    texts = {removed: "", other: ""}
+    for _ in range(3):
+        for one, records in batch.step():
+            texts[one] += text_of(list(records))
+    records = batch.remove(removed)
+    assert last(records).reason == "interrupted"
+    assert removed.finished is records[-1]
+    assert text_of(records) or texts[removed]
+    for one, record in drive(batch):
+        assert one is other
+        texts[one] += record.text if isinstance(record, Token) else ""
+    assert texts[other] == expected
+
+
+def test_an_answer_may_be_removed_during_a_step() -> None:
+    batch = batch_of("abcdefgh", 9, 9)
+    first, second = batch.answers
+    for one, records in batch.step():
+        if one is first and first.finished is None:
+            batch.remove(second)
+        assert one is first
+        list(records)
+    assert batch.answers == [first]
 
 
 def batch_of(text: str, *counts: int) -> Batch:

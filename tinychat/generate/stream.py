@@ -19,6 +19,8 @@ from tinychat.pattern import find_pattern
 
 MAX_CALL_SECONDS = 0.015
 """Duration of a call of the engine: keys and Ctrl-C act within this time."""
+MIXED_CALL_SECONDS = 0.002
+"""The same where some answers get one token a call, by their controls, and wait for others that get many."""
 
 
 class Batch:
@@ -106,7 +108,9 @@ class Batch:
             requests = [search.requests if search else [answer.request] for answer, search in searched]
             top_logprobs = max((search or answer).top_logprobs for answer, search in searched)
             n = 1 if self._searches else max(answer.request.left for answer in unfinished)
-            generated = iter(self.engine.extend(list(chain(*requests)), n, top_logprobs, MAX_CALL_SECONDS))
+            is_mixed = len({answer.request.biases is None for answer in unfinished}) == 2
+            seconds = MIXED_CALL_SECONDS if is_mixed else MAX_CALL_SECONDS
+            generated = iter(self.engine.extend(list(chain(*requests)), n, top_logprobs, seconds))
             for (answer, search), own in zip(searched, requests, strict=True):
                 if search:
                     search.advance([next(generated) for _ in own])
