@@ -34,6 +34,13 @@ def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path
         ("/set parameter temperature 0.7", "temperature 0.6 → 0.7"),
         ("/slow 0", "slow is – already"),
         ("/delete", "did you mean /rm?"),
+        ("/reroll", "did you mean /retry?"),
+        ("/set num_predict 9", "did you mean max_tokens?"),
+        ("/help temperature", "now 0.7 · from: command"),
+        ("/train --resume nothing --minutes 1", "there is no run 'nothing'"),
+        ("/recipes guide", "/train --recipe guide"),
+        ("//!ls", "you said: !ls"),
+        ("help", "/help COMMAND says more, with an example; the beginning of a name is enough"),
         ("hello", "you said: hello"),
         (f"/export {tmp_path / 'talk.txt'}", f"written: {tmp_path / 'talk.txt'}"),
     ):
@@ -43,10 +50,17 @@ def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path
     person.sees(f"{tmp_path / 'talk.txt'} exists: replace it? [y/N]")
     person.type("n", ENTER)
     person.sees("nothing is written")
-    person.type("/redo", ENTER)
-    person.sees(lambda lines: lines.count("you said: hello") == 2)
+    for count, line in ((2, "/redo"), (3, "/regen")):
+        person.type(line, ENTER)
+        person.sees(lambda lines, count=count: lines.count("you said: hello") == count)
     person.type("/open", ENTER)
     person.sees("/open N opens one, /open FILE what /save wrote")
+    person.type("/open 1", ENTER)
+    person.sees(lambda lines: any(line.startswith("2 turns from ") for line in lines))
+    person.type("\x0c/help train", ENTER)
+    person.sees(lambda lines: all(word in " ".join(lines) for word in ("--from MODEL", "--resume", "5 &`")))
+    person.type(":q", ENTER)
+    assert person.wait_for_exit() == 0
 
 
 @pytest.mark.slow
