@@ -22,6 +22,7 @@ from tinychat.tokenizer.training import train_vocabulary
 
 gguf = pytest.importorskip("gguf")
 Make = Callable[..., ModelInfo]
+MISSING = "llama-cpp-python is not installed: `pip install .[test-llama]`"
 
 
 @torch.inference_mode()
@@ -32,6 +33,7 @@ def test_an_exported_file_holds_the_same_model(made: Make, tmp_path: Path, shape
     assert {path.name for path in (tmp_path / "out").iterdir()} == {f"{info.name}.gguf", "Modelfile"}
     back = open_model(str(tmp_path / "out" / f"{info.name}.gguf"))
     assert (back.mode, back.tokenizer_kind, back.template) == (info.mode, kind, info.template)
+    assert back.settings == info.settings == {"temperature": 0.7}
     assert back.architecture["norm_eps"] == info.architecture["norm_eps"]
     tokenizer, theirs = read_tokenizers(info)[0], read_tokenizers(back)[0]
     assert [theirs.encode(prompt) for prompt in PROMPTS] == [tokenizer.encode(prompt) for prompt in PROMPTS]
@@ -139,25 +141,29 @@ def test_vocabularies_of_other_tools_are_read(tmp_path: Path) -> None:
     assert (tokenizer.decode(tokenizer.encode(TEXT)), tokenizer.special("end")) == (TEXT, 299)
 
 
-def test_sentencepiece_ids_are_those_of_sentencepiece(tmp_path: Path) -> None:
+def sentencepiece_fields(folder: Path) -> dict[str, Any]:
+    """Train a vocabulary with SentencePiece, beside `m.model`, and return its fields in a GGUF file."""
     sentencepiece = pytest.importorskip("sentencepiece")
-    (tmp_path / "text").write_text(TEXT * 9)
+    (folder / "text").write_text(TEXT * 9)
     sentencepiece.SentencePieceTrainer.train(
-        input=str(tmp_path / "text"), model_prefix=str(tmp_path / "m"), vocab_size=400, model_type="bpe",
+        input=str(folder / "text"), model_prefix=str(folder / "m"), vocab_size=400, model_type="bpe",
         byte_fallback=True, hard_vocab_limit=False, normalization_rule_name="identity", remove_extra_whitespaces=False,
         minloglevel=2,
     )  # fmt: skip
-    theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
-    size = theirs.vocab_size()
-    kinds = [
-        2 if theirs.is_unknown(i) else 3 if theirs.is_control(i) else 6 if theirs.is_byte(i) else 1 for i in range(size)
-    ]
-    fields = {
-        "tokenizer__ggml__model": "llama", "tokenizer__ggml__tokens": [theirs.id_to_piece(id) for id in range(size)],
-        "tokenizer__ggml__scores": [theirs.get_score(id) for id in range(size)], "tokenizer__ggml__token_type": kinds,
-        "tokenizer__ggml__merges": None,
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(folder / "m.model"))
+    ids = range(theirs.vocab_size())
+    kinds = [2 if theirs.is_unknown(i) else 3 if theirs.is_control(i) else 6 if theirs.is_byte(i) else 1 for i in ids]
+    return {
+        "tokenizer__ggml__model": "llama", "tokenizer__ggml__tokens": [theirs.id_to_piece(id) for id in ids],
+        "tokenizer__ggml__scores": [theirs.get_score(id) for id in ids], "tokenizer__ggml__token_type": kinds,
+        "tokenizer__ggml__merges": None, "tokenizer__ggml__bos_token_id": theirs.bos_id(),
     }  # fmt: skip
-    tensors = {"token_embd.weight": np.ones((size, 32), np.float32)}
+
+
+def test_sentencepiece_ids_are_those_of_sentencepiece(tmp_path: Path) -> None:
+    fields = sentencepiece_fields(tmp_path)
+    theirs = pytest.importorskip("sentencepiece").SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
+    tensors = {"token_embd.weight": np.ones((theirs.vocab_size(), 32), np.float32)}
     tokenizer, _ = read_tokenizers(open_model(str(write(tmp_path / "m.gguf", tensors=tensors, **fields))))
     texts = [*TEXT.splitlines(), "the quick brown fox", "  two  spaces ", "Кошка 猫 😀", "foxes"]
     assert [tokenizer.encode(text) for text in texts] == [theirs.encode(text) for text in texts]
@@ -254,9 +260,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
      ("llama", "bpe", False), ("llama", "wordpiece", True)],
 )  # fmt: skip
 def test_llama_cpp_computes_the_same(made: Make, tmp_path: Path, shape: str, kind: str, chat: bool) -> None:
-    llama_cpp = pytest.importorskip(
-        "llama_cpp", reason="llama-cpp-python is not installed: `pip install .[test-llama]`"
-    )
+    llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
     info = made(shape, kind, chat=chat, steps=60)
@@ -281,3 +285,34 @@ def test_llama_cpp_computes_the_same(made: Make, tmp_path: Path, shape: str, kin
         theirs = [*theirs, int(logits.argmax())]
         llama.eval(theirs[-1:])
     assert theirs == ours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("splitter", ["gpt-2", "smollm", "llama-bpe", "qwen2", "llama"])
+def test_vocabularies_of_other_tools_are_those_of_llama_cpp(tmp_path: Path, splitter: str) -> None:
+    llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
+    fields: dict[str, Any] = {}
+    if splitter == "llama":
+        fields = sentencepiece_fields(tmp_path) | {"llama__vocab_size": 400}
+    else:
+        inner = train_vocabulary("bpe", [TEXT], 399, ["<|endoftext|>"])
+        tokens = [inner.id_to_token(id) for id in range(inner.get_vocab_size())]
+        fields = {
+            "tokenizer__ggml__tokens": tokens, "tokenizer__ggml__token_type": [1] * (len(tokens) - 1) + [3],
+            "tokenizer__ggml__merges": [" ".join(pair) for pair in json.loads(inner.to_str())["model"]["merges"]],
+            "tokenizer__ggml__bos_token_id": len(tokens) - 1, "tokenizer__ggml__pre": splitter,
+        }  # fmt: skip
+    tensors = {"token_embd.weight": np.ones((len(fields["tokenizer__ggml__tokens"]), 32), np.float32)}
+    file = write(tmp_path / "m.gguf", tensors=tensors, **fields)
+    llama = llama_cpp.Llama(str(file), vocab_only=True, verbose=False)
+    tokenizer, _ = read_tokenizers(open_model(str(file)))
+    texts = [
+        *TEXT.splitlines(),
+        "I'LL go; it's 12345!\n\n\tdef f(x):  return x",
+        "  two  spaces ",
+        "Кошка 猫 😀 e\u0301",
+        " a",
+    ]
+    for text in texts:
+        assert llama.tokenize(text.encode(), add_bos=False) == tokenizer.encode(text)
+        assert llama.tokenize(text.encode()) == tokenizer.inner.encode(text, add_special_tokens=True).ids

@@ -12,17 +12,20 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinychat.atomic import atomic_folder
-from tinychat.errors import ModelError, TokenizerError
+from tinychat.config.settings import SETTINGS
+from tinychat.errors import ModelError, SettingError, TokenizerError, UsageError
 from tinychat.formats import fitting
 from tinychat.formats.fitting import ANY
 from tinychat.formats.gguf_container import INCOMPLETE, Content, import_library, map_tensor, read_content
 from tinychat.formats.vocabularies import (
+    BEGUN,
     LETTERS,
     Vocabulary,
     describe_vocabulary,
@@ -127,6 +130,7 @@ def read(path: Path) -> ModelInfo:
     return ModelInfo(
         file.resolve().stem, file, "chat" if template else "completion", config.to_dict(), tokenizer.kind, parameters,
         template, end_ids=(end,) if end >= 0 else (), description=f"{file.resolve().stem} of llama.cpp ({name})",
+        settings=_read_settings(content),
         foreign=ForeignModel(
             "gguf", file, partial(_read_tokenizer, content), partial(_map_weights, content, config, places)
         ),
@@ -209,9 +213,11 @@ def _read_tokenizer(content: Content) -> Tokenizer:
     if len(kinds) != len(tokens):
         raise TokenizerError(f"{content.path} has {len(tokens):,} tokens, and types of {len(kinds):,}", INCOMPLETE)
     special = {id: kind == 3 for id, kind in enumerate(kinds) if kind in (3, 4)}  # control and user-defined tokens
+    splitter, id = content.get(prefix + "pre", str, "gpt-2"), content.get(prefix + "bos_token_id", int, -1)
+    has_begin = content.get(prefix + "add_bos_token", bool, model == "llama" or splitter in BEGUN)
+    begin = id if has_begin and 0 <= id < len(tokens) else None
     if model == "gpt2":
-        splitter = content.get(prefix + "pre", str, "gpt-2")
-        return make_byte_level(tokens, content.texts(prefix + "merges"), splitter, special=special)
+        return make_byte_level(tokens, content.texts(prefix + "merges"), splitter, special=special, begin=begin)
     if model != "llama":
         raise TokenizerError(f"the vocabulary of {content.path} is of the kind {model[:40]!r}", "known: gpt2, llama")
     scores = content.numbers(prefix + "scores") or [0.0] * len(tokens)
@@ -219,7 +225,24 @@ def _read_tokenizer(content: Content) -> Tokenizer:
         raise TokenizerError(f"{content.path} has {len(tokens):,} tokens, and scores of {len(scores):,}", INCOMPLETE)
     unknown = next((id for id, kind in enumerate(kinds) if kind == 2), -1)
     has_prefix = content.get(prefix + "add_space_prefix", bool, True)
-    return make_sentencepiece(tokens, scores, unknown=unknown, special=special, has_prefix=has_prefix)
+    return make_sentencepiece(tokens, scores, unknown=unknown, special=special, begin=begin, has_prefix=has_prefix)
+
+
+SAMPLING = {
+    "temperature": "temp", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "repetition_penalty": "penalty_repeat",
+}  # fmt: skip
+"""Our settings and the ends of the names of theirs, `general.sampling.temp`."""
+
+
+def _read_settings(content: Content) -> dict[str, Any]:
+    """Return the sampling settings that a file suggests; those that have no such value here are left out."""
+    settings = {}
+    for ours, theirs in SAMPLING.items():
+        with suppress(SettingError, UsageError):
+            value = content.fields.get(f"general.sampling.{theirs}")
+            if value is not None:
+                settings[ours] = SETTINGS[ours].parse(float(f"{value:.7g}") if isinstance(value, float) else value)
+    return settings
 
 
 OUR_TEMPLATE = "tinychat.template"
@@ -279,6 +302,11 @@ def write(info: ModelInfo, folder: Path, type: str = "F32") -> None:
         if info.description:
             writer.add_description(info.description)
         writer.add_file_type({"F32": 0, "F16": 1, "Q8_0": 7}[type])
+        for ours, theirs in SAMPLING.items():
+            value = info.settings.get(ours)
+            if isinstance(value, float | int):
+                add = writer.add_int32 if ours == "top_k" else writer.add_float32
+                add(f"general.sampling.{theirs}", value)
         _add_sizes(writer, config, shape)
         _add_vocabulary(writer, tokenizer, vocabulary, config.vocab_size, needs_end, info.template)
         for name, array in _their_weights(info, config, shape, needs_end):

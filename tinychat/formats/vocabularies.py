@@ -42,12 +42,21 @@ SPLITTERS: Mapping[str, dict[str, Any]] = {
     "qwen2": _qwen2, "deepseek-r1-qwen": _qwen2, "stablelm2": _qwen2, "hunyuan": _qwen2,
 }  # fmt: skip
 """How texts are split before byte pairs are merged, by the names of llama.cpp: `tokenizer.ggml.pre`."""
+BEGUN = frozenset(name for name, splits in SPLITTERS.items() if splits is _llama3)
+"""Those with which a text begins with a begin token, unless the file says otherwise."""
 
 
 def make_byte_level(
-    tokens: Sequence[str], merges: Sequence[str], splitter: str, *, special: Mapping[int, bool]
+    tokens: Sequence[str],
+    merges: Sequence[str],
+    splitter: str,
+    *,
+    special: Mapping[int, bool],
+    begin: int | None = None,
 ) -> Tokenizer:
     """Make a byte-level BPE; `special` are the ids of tokens that are never cut, and whether they are special.
+
+    `begin` is the id of the token that a text begins with.
 
     Raises:
         TokenizerError: If the name of the splitter is not known, or the vocabulary contradicts itself.
@@ -59,7 +68,7 @@ def make_byte_level(
     known = [pair for pair in pairs if len(pair) == 2 and {*pair, "".join(pair)} <= ids.keys()]
     splits = SPLITTERS[splitter]
     model = {"type": "BPE", "vocab": ids, "merges": known, "ignore_merges": splits is _llama3}
-    return _make(model, tokens, special, pre_tokenizer=splits, decoder=BYTE_LEVEL)
+    return _make(model, tokens, special, begin, pre_tokenizer=splits, decoder=BYTE_LEVEL)
 
 
 def make_sentencepiece(
@@ -68,11 +77,12 @@ def make_sentencepiece(
     *,
     unknown: int,
     special: Mapping[int, bool],
+    begin: int | None = None,
     has_prefix: bool = True,
 ) -> Tokenizer:
     """Make a tokenizer that merges the two neighbours whose joined piece has the highest score, as SentencePiece does.
 
-    `special` is as in `make_byte_level`; with `has_prefix` a space is put before a text.
+    `special` and `begin` are as in `make_byte_level`; with `has_prefix` a space is put before a text.
 
     Raises:
         TokenizerError: If the vocabulary contradicts itself.
@@ -90,7 +100,7 @@ def make_sentencepiece(
         steps.insert(0, {"type": "Prepend", "prepend": SPACE})
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     return _make(
-        model, pieces, special,
+        model, pieces, special, begin,
         normalizer={"type": "Sequence", "normalizers": steps}, decoder={"type": "Sequence", "decoders": decoders},
     )  # fmt: skip
 
@@ -108,7 +118,7 @@ def make_scored_bytes(pieces: Sequence[bytes], scores: Sequence[float], *, speci
     ids = _number(tokens)
     model = {"type": "BPE", "vocab": ids, "merges": _merge_by_scores(tokens, scores, ids, special)}
     return _make(
-        model, tokens, dict.fromkeys(special, True), normalizer={"type": "Prepend", "prepend": " "},
+        model, tokens, dict.fromkeys(special, True), None, normalizer={"type": "Prepend", "prepend": " "},
         pre_tokenizer=BYTE_LEVEL | {"use_regex": False}, decoder=BYTE_LEVEL,
     )  # fmt: skip
 
@@ -141,14 +151,23 @@ def _number(tokens: Sequence[str]) -> dict[str, int]:
     return ids
 
 
-def _make(model: dict[str, Any], tokens: Sequence[str], special: Mapping[int, bool], **steps: Any) -> Tokenizer:
+def _make(
+    model: dict[str, Any], tokens: Sequence[str], special: Mapping[int, bool], begin: int | None, **steps: Any
+) -> Tokenizer:
     added = [
         {"id": id, "content": tokens[id], "special": is_special, "normalized": False, "single_word": False,
          "lstrip": False, "rstrip": False}
         for id, is_special in sorted(special.items()) if tokens[id]
     ]  # fmt: skip
+    text: dict[str, Any] = {"Sequence": {"id": "A", "type_id": 0}}
+    parts, named = [text], {}
+    if begin is not None and special.get(begin):
+        name = tokens[begin]
+        parts.insert(0, {"SpecialToken": {"id": name, "type_id": 0}})
+        named = {name: {"id": name, "ids": [begin], "tokens": [name]}}
+    surroundings = {"type": "TemplateProcessing", "single": parts, "pair": [*parts, text], "special_tokens": named}
     values = {"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": None,
-              "post_processor": None, "decoder": None, "model": model}  # fmt: skip
+              "post_processor": surroundings, "decoder": None, "model": model}  # fmt: skip
     return Tokenizer.from_json(json.dumps(values | steps))
 
 
