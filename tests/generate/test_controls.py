@@ -15,7 +15,7 @@ from tinychat.generate.controls import MAKERS, Controls, allow_only
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import stream
-from tinychat.generate.vocabulary import Vocabulary
+from tinychat.generate.vocabulary import MAX_REMEMBERED, Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
@@ -168,3 +168,19 @@ def test_both_engines_give_the_same_answers_under_a_control(settings: Settings, 
     assert len(answers[0]) == settings.max_tokens
     plain = Settings(temperature=settings.temperature, top_p=settings.top_p)
     assert answer_of(open_engine(info, Settings(engine="torch")), letters, plain) != answers[0]
+
+
+def test_a_vocabulary_remembers_only_the_newest() -> None:
+    """Clients of a server may ask for any texts, for days."""
+    vocabulary, made = Vocabulary(LETTERS, SIZE, frozenset()), list[int]()
+
+    def make(_: Vocabulary, key: int) -> frozenset[int]:
+        made.append(key)
+        return frozenset()
+
+    for key in range(2 * MAX_REMEMBERED):
+        for one in (0, key, key):
+            vocabulary.remember(make, one)
+    assert made == list(range(2 * MAX_REMEMBERED))
+    vocabulary.remember(make, 1)
+    assert made[-1] == 1

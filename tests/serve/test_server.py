@@ -280,6 +280,16 @@ def test_what_changes_nothing_is_ignored(wrong: Served, client: Client) -> None:
     assert [model.id for model in client(wrong).models.list()] == [client(wrong).models.retrieve("letters").id]
 
 
+def test_notices_tell_what_the_model_did_not_read(wrong: Served) -> None:
+    messages = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "aÿ"}]
+    _, answer = wrong.request("/v1/chat/completions", {"messages": messages, "max_tokens": 40})
+    assert answer["notices"] == [
+        "messages left out that letters does not read: system", "unknown to this model, left out: 'ÿ'",
+        "all together longer than the model's context of 32 tokens: it goes on from the newest part",
+    ]  # fmt: skip
+    assert "notices" not in wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]
+
+
 def test_without_a_key_only_this_machine_asks(wrong: Served) -> None:
     assert wrong.request("/v1/models", host="localhost:1")[0] == 200
     assert wrong.request("/v1/models", host="example.com")[0] == 403

@@ -11,6 +11,9 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
+MAX_REMEMBERED = 64
+"""Number of things that a vocabulary remembers for controls, each of which may take hundreds of kilobytes."""
+
 
 class Vocabulary:
     """The texts of a model's tokens, for controls. They are computed once, when a control first asks for them."""
@@ -60,7 +63,9 @@ class Vocabulary:
         return Steering(toward, away, spec.strength, spec.layer)
 
     def remember(self, make: Callable[..., T], *key: Hashable) -> T:
-        """Return what `make` returns for this vocabulary and a key; it is made once for all answers."""
-        if (make, key) not in self._remembered:
-            self._remembered[make, key] = make(self, *key)
-        return self._remembered[make, key]  # type: ignore[return-value]
+        """Return what `make` returns for this vocabulary and a key; it is made once for the next answers."""
+        found = self._remembered.pop((make, key)) if (make, key) in self._remembered else make(self, *key)
+        self._remembered[make, key] = found  # as the newest
+        if len(self._remembered) > MAX_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return found  # type: ignore[return-value]

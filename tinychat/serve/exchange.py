@@ -64,6 +64,7 @@ class Exchange:
         """Answer, and return the result in words; if the client leaves, nobody goes on."""
         watcher = asyncio.create_task(self._watch(receive))
         try:
+            await asyncio.to_thread(self._note_unknown)
             echoes = await self._echo()
             send = partial(_send_in_time, send)
             await (self._stream(echoes, send) if self._ask.stream else self._whole(echoes, send))
@@ -71,6 +72,12 @@ class Exchange:
         finally:
             watcher.cancel()
             self._scheduler.cancel([*self._unfinished])
+
+    def _note_unknown(self) -> None:
+        """Note the characters of the prompts that the model does not know."""
+        for prompt in self._ask.prompts:
+            if notice := self._model.unknown_notice(prompt.text):
+                self._notices[notice.text] = None
 
     async def _watch(self, receive: Receive) -> None:
         """Wait until the client leaves."""

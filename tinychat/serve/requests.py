@@ -97,7 +97,7 @@ def parse_chat(body: bytes, settings: Settings, model: OpenModel) -> Ask:
         raise ApiError(400, "there are no messages", param="messages")
     try:
         prompt, _, turns, notice, system = parse_messages(values.pop("messages"), model)
-    except UsageError as error:
+    except TinychatError as error:  # also of the model's chat template
         raise ApiError.of(error, param="messages") from None
     if system:
         settings = dataclasses.replace(settings, system=system)
