@@ -20,6 +20,7 @@ from tinychat.generate.native.build import SOURCE, Unavailable
 from tinychat.generate.native.engine import SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import WEIGHTS, ModelInfo, read_weights
 from tinychat.store.packed_counts import PACKED
@@ -109,6 +110,27 @@ def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[s
             for one in reference.probabilities(one_request):
                 assert probabilities[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
                 assert probabilities[one.id].probability == pytest.approx(one.probability, abs=1e-4), options
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stored", "precision", "tied"),
+    [("f32", "f32", True), ("bf16", "f32", True), ("f16", "f32", False), ("f32", "bf16", True), ("bf16", "int8", True)],
+)
+def test_a_large_table_of_embeddings_is_read_as_it_is_stored(
+    stored: Precision, precision: str, tied: bool, tmp_path: Path
+) -> None:
+    options = {"vocab_size": 66_000, "context_length": 8, "n_layer": 1, "d_model": 65, "n_head": 1, "position": "none"}
+    model = Transformer(ModelConfig(**options, tie_embeddings=tied, norm="none", qk_norm=False))  # type: ignore[arg-type]
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=0.5 if weight.shape[0] > 1000 else 0.1)
+    info = save(model, tmp_path / "model", stored)
+    ids = [0, 65_999, 1, 32_767, 15, 16, 60_001, 128]
+    native, reference = NativeEngine(info, precision=precision), TorchEngine(load_model(info).eval())
+    loose = {"f32": 1e-4, "bf16": 5e-2, "int8": 1e-1}[precision]
+    expected = torch.tensor(reference.score(ids))
+    torch.testing.assert_close(torch.tensor(native.score(ids)), expected, rtol=loose / 10, atol=loose)
 
 
 SETTINGS = [

@@ -19,6 +19,7 @@ from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError
 from tinychat.formats.huggingface_writer import TARGET_TOKENIZER, read_stored_weights, write_folder
 from tinychat.formats.own_code import MODEL_TYPE, convert_to_own_code, convert_weights, read_config
+from tinychat.formats.pickles import read_torch
 from tinychat.formats.text_files import TextFiles, read_text_files
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
@@ -40,8 +41,12 @@ if TYPE_CHECKING:
 
     Weights = dict[str, Tensor]
 
-INDEX = f"{WEIGHTS}.index.json"
-"""Says in which of several files each tensor is."""
+INDEX = ".index.json"
+"""Ending of a file that says in which of several files each tensor is."""
+PICKLED = Path("pytorch_model.bin")
+"""What older versions saved."""
+WEIGHT_FILES = (WEIGHTS, WEIGHTS + INDEX, PICKLED.name, PICKLED.name + INDEX)
+"""Files of weights; the first that is there counts."""
 MAX_CONTEXT, MAX_LAYERS = 1 << 16, 1 << 12
 """A context with rotary positions is cut to this length, which all engines take; maximum of what a config repeats."""
 MAX_INDEX = 64 << 20
@@ -467,7 +472,7 @@ def read(path: Path) -> ModelInfo:
         texts = read_text_files(path, theirs)
         mode = "chat" if texts.template else "completion"
     shapes = dict(weight_shapes(config))
-    weights_file = path / (INDEX if not os.path.lexists(path / WEIGHTS) and (path / INDEX).exists() else WEIGHTS)
+    weights_file = path / next((name for name in WEIGHT_FILES if os.path.lexists(path / name)), WEIGHTS)
     return ModelInfo(
         path.resolve().name, path, mode, config.to_dict(), texts.tokenizer.kind,
         sum(math.prod(shape) for shape in shapes.values() if shape is not None),
@@ -532,9 +537,9 @@ def _map_weights(architecture: Architecture, config: ModelConfig, path: Path) ->
 
 
 def _map_files(path: Path) -> Iterator[tuple[str, MappedTensor]]:
-    """Yield the tensors of a safetensors file, or of those in an index, by their names."""
-    if path.name != INDEX:
-        yield from map_tensors(path, skip_unsupported=True).items()
+    """Yield the tensors of a file, or of those in an index, by their names."""
+    if not path.name.endswith(INDEX):
+        yield from _map_file(path).items()
         return
     places = read_object(path, MAX_INDEX).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
@@ -542,7 +547,16 @@ def _map_files(path: Path) -> Iterator[tuple[str, MappedTensor]]:
     for name in sorted(set(places.values())):
         if Path(name).name != name:
             raise ModelError(f"{path} names {name[:80]!r}, which is no file beside it", DAMAGED)
-        yield from map_tensors(path.parent / name, skip_unsupported=True).items()
+        yield from _map_file(path.parent / name).items()
+
+
+def _map_file(path: Path) -> dict[str, MappedTensor]:
+    if path.suffix != PICKLED.suffix:
+        return map_tensors(path, skip_unsupported=True)
+    values = read_torch(path)
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} holds no weights by their names", DAMAGED)
+    return {name: one for name, one in values.items() if isinstance(name, str) and isinstance(one, MappedTensor)}
 
 
 def _find_theirs(
