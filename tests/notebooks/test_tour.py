@@ -23,8 +23,8 @@ def test_the_tour_draws_its_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert output.output_type != "stream", output
             pages[cell.source.splitlines()[-1]] = output.get("data", {}).get("text/html", "")
     assert "smalltalk" in pages["tinychat.models()"]
-    assert "<svg" in pages["run"]
-    assert "done" in pages["run"]
+    assert "<svg" in pages["run.watch()"]
+    assert "done" in pages["run.watch()"]
     assert "surprisal:" in pages["answer"]
     assert "rgba(" in pages["attention"]
     assert "before sampling" in pages["stories.why(answer)"]

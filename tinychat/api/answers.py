@@ -1,7 +1,8 @@
 """Answers: finished ones, as records, and streams of tokens."""
 
+import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -81,12 +82,14 @@ class AnswerBuilder:
     """Collects the records of an answer."""
 
     def __init__(self, prompt: str, answer: generate_answer.Answer, model: str, notices: Sequence[str] = ()) -> None:
-        self.answer = answer
+        self._answer = answer
         self._prompt, self._model, self._prompt_ids = prompt, model, tuple(answer.ids)
         self._tokens: list[Token] = []
         self._notices = list(notices)
         self._choices: tuple[ChoiceProbability, ...] = ()
         self._candidates: tuple[tuple[str, float], ...] = ()
+        self._finished: Finished | None = None
+        self._seed = answer.request.seed
 
     def add(self, record: Record) -> None:
         """Add a record of the answer."""
@@ -99,20 +102,26 @@ class AnswerBuilder:
                 self._choices = choices
             case Candidates(answers):
                 self._candidates = answers
+            case Finished():
+                self._finished = record
 
     def build(self) -> Answer:
         """Return the answer; one that has not ended counts as interrupted."""
-        finished, request = self.answer.finished, self.answer.request
+        finished, request = self._finished, self._answer.request
         reason, seed, seconds = (
             (finished.reason, finished.seed, finished.seconds)
             if finished
-            else ("interrupted", request.seed, self._tokens[-1].seconds if self._tokens else 0.0)
+            else ("interrupted", self._seed, self._tokens[-1].seconds if self._tokens else 0.0)
         )
         text = "".join(token.text for token in self._tokens)
         return Answer(
             self._prompt, text, tuple(self._tokens), reason, seed, seconds, self._model, request.settings,
             tuple(self._notices), self._choices, self._candidates, self._prompt_ids,
         )  # fmt: skip
+
+
+Advance = Callable[[Iterator[Record], Callable[[Record], object]], bool]
+"""Takes records for some milliseconds and hands each to a function; returns whether there may be more."""
 
 
 class Stream(Iterator[Token]):
@@ -126,25 +135,33 @@ class Stream(Iterator[Token]):
         self,
         records: Generator[Record],
         builder: AnswerBuilder,
-        alone: Callable[[], AbstractContextManager[object]],
+        advance: Advance,
         on_end: Callable[[Answer], None] = lambda answer: None,
     ) -> None:
-        self._records, self._builder, self._alone, self._on_end = records, builder, alone, on_end
-        self._has_ended = False
+        self._records, self._builder, self._advance, self._on_end = records, builder, advance, on_end
+        self._waiting: deque[Record] = deque()
+        self._lock = threading.Lock()
+        self._is_over = self._has_ended = False
 
     def __next__(self) -> Token:
-        with self._alone():
-            for record in self._records:
-                self._builder.add(record)
-                if isinstance(record, Token):
-                    return record
-            self._end()
-        raise StopIteration
+        with self._lock:
+            while True:
+                while self._waiting:
+                    record = self._waiting.popleft()
+                    self._builder.add(record)
+                    if isinstance(record, Token):
+                        return record
+                if self._is_over:
+                    self._end()
+                    raise StopIteration
+                self._is_over = not self._advance(self._records, self._waiting.append)
 
     def close(self) -> None:
         """End the answer, as `interrupted` if it has not ended yet."""
-        with self._alone():
+        with self._lock:
             self._records.close()
+            self._waiting.clear()
+            self._is_over = True
             self._end()
 
     def _end(self) -> None:

@@ -26,6 +26,7 @@ HEAT = (90, 130, 246)
 """Colour of an attention weight of 1; smaller ones are more transparent."""
 MAX_CELLS = 64
 """Number of rows and columns up to which a map of one head shows its tokens; larger ones are a picture."""
+NEW_LINE = "\n"
 MAX_SAMPLE = 400
 """Maximum number of characters of a sample."""
 SMALL_MAP_WIDTH = 132
@@ -172,7 +173,7 @@ def heat_map(found: HeatMap) -> str:
     if max(len(found.rows), len(found.columns)) > MAX_CELLS:
         return box(title, _picture(found.cells, len(found.columns), 4 * SMALL_MAP_WIDTH, found.title))
     label = f"{CELL};padding:0 4px;white-space:pre"
-    rotated = f"{label};writing-mode:vertical-rl;text-align:right;height:6em"
+    rotated = f"{label};writing-mode:vertical-rl;text-align:right;max-height:6em;vertical-align:bottom"
     rows = [element("tr", element("td", "") + "".join(element("td", escape(one), rotated) for one in found.columns))]
     for query, cells in zip(found.rows, found.cells, strict=True):
         parts = [element("td", escape(query), f"{label};text-align:right")]
@@ -224,7 +225,7 @@ def run(name: str, state: str, events: Iterable[Event]) -> str:
     found = LossCurve(name, tuple(progress.curves.training), tuple(progress.curves.validation), split)
     curve = inline_svg(make_figure(Plot((found,)), [legend(found)])) if len(found.training) > 1 else ""
     samples = [
-        element("div", f"<b>{escape(one.prompt)}</b>{escape(shorten(one.text, MAX_SAMPLE))}", TEXT)
+        element("div", f"<b>{escape(one.prompt.lstrip(NEW_LINE))}</b>{escape(shorten(one.text, MAX_SAMPLE))}", TEXT)
         for one in progress.samples
     ]
     heading = line(f"samples at step {progress.samples[-1].step:,}") if samples else ""

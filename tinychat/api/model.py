@@ -2,11 +2,12 @@
 
 import os
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack, overload
 
 from tinychat.api.answers import Answer, AnswerBuilder, Stream
 from tinychat.api.keywords import SettingValues
@@ -30,12 +31,16 @@ from tinychat.untrusted import replace_surrogates
 if TYPE_CHECKING:
     from tinychat.api.inside import Attention, Lens, Score, Why
 
+T = TypeVar("T")
+
 DEFAULT_LOGPROBS = 5
 """Number of likeliest tokens that are recorded at each position of an answer."""
 LENS_TOKENS = 5
 """Number of likeliest tokens of each layer that a lens has."""
 MAX_QUOTE = 40
 """Maximum number of characters of a wrong value in an error."""
+MAX_ALONE_SECONDS = 0.01
+"""Seconds for which a thread keeps the engine, or a call of it longer: then others and Ctrl-C have their turn."""
 AT_LOADING = "`tinychat.load(…, {name}=…)` takes it"
 
 
@@ -222,12 +227,8 @@ class Model:
 
         records = answer_all(self._opened.engine, begin())
         try:
-            while True:
-                with self._alone():
-                    if (found := next(records, None)) is None:
-                        break
-                    answer, record = found
-                    builders[answer].add(record)
+            while self._advance(records, lambda found: builders[found[0]].add(found[1])):
+                pass
         finally:
             records.close()
         answers = [builder.build() for builder in builders.values()]
@@ -373,6 +374,16 @@ class Model:
         with self._lock, deferred():
             yield
 
+    def _advance(self, records: Iterator[T], take: Callable[[T], object]) -> bool:
+        """Take records for `MAX_ALONE_SECONDS` at least; return whether there may be more."""
+        until = time.monotonic() + MAX_ALONE_SECONDS
+        with self._alone():
+            for record in records:
+                take(record)
+                if time.monotonic() >= until:
+                    return True
+        return False
+
     def _builder(self, prompt: str, answer: generate_answer.Answer) -> AnswerBuilder:
         unknown, others = self._opened.unknown_notice(prompt), self._opened.notices(answer.request.settings)
         notices = [notice.text for notice in (unknown, *others) if notice]
@@ -382,7 +393,7 @@ class Model:
         def records() -> Generator[Record]:
             yield from generate_stream.stream(self._opened.engine, answer)
 
-        return Stream(records(), self._builder(prompt, answer), self._alone, **options)
+        return Stream(records(), self._builder(prompt, answer), self._advance, **options)
 
 
 class Chat:

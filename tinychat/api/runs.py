@@ -184,8 +184,8 @@ class Run:
             self._monitor.request_weights(lambda: False)
         return load(self._run.model)
 
-    def watch(self) -> Ended:
-        """Show the run in a notebook, and update the picture in place until it has ended; return its last event.
+    def watch(self) -> None:
+        """Show the run in a notebook, and update the picture in place until it has ended.
 
         Interrupting the cell ends the watching, not the run.
 
@@ -210,7 +210,7 @@ class Run:
                 picture.update(self)
         finally:
             picture.update(self)
-        return self.wait()
+        self.wait()
 
     def _end(self, last: Ended | Failed | None) -> None:
         self._monitor.last = last
