@@ -4,7 +4,8 @@ import ast
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.chat_templates import STYLES, make_talks
+from tests.foreign_tokenizers import save
+from tests.texts import make_lines
 from tinychat.corpus.types import Message
 from tinychat.errors import ModelError
 from tinychat.events import Token
@@ -179,6 +183,22 @@ def test_an_exported_model_is_opened_where_it_lies(tmp_path: Path, name: str) ->
     assert [one.encode(TEXT) for one in read_tokenizers(kept)] == [one.encode(TEXT) for one in read_tokenizers(info)]
 
 
+@pytest.mark.parametrize("template", TEMPLATES, ids=["plain", "lower case", "ends alone"])
+def test_an_exported_chat_model_chats_where_it_lies(tmp_path: Path, template: ChatTemplate) -> None:
+    info = make(tmp_path / "m", {}, kind="wordpiece", template=template)
+    info = replace(info, settings={"temperature": 0.0, "max_tokens": 9, "repetition_penalty": 1.2})
+    export_model(info, "transformers", tmp_path / "out")
+    back = open_model(str(tmp_path / "out"))
+    assert (back.mode, back.settings) == ("chat", info.settings)
+    tokenizer, _ = read_tokenizers(info)
+    assert {*back.end_ids} == {*template.end_ids(tokenizer)}
+    assert back.template is not None
+    for messages in make_conversations(20):
+        ours = [Message(one["role"], one["content"]) for one in messages]  # type: ignore[arg-type]
+        ids = back.template.encode(ours, read_tokenizers(back)[0], for_answer=True)
+        assert ids == template.encode(ours, tokenizer, for_answer=True)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
@@ -329,3 +349,27 @@ def test_settings_of_a_model_go_out_with_it(chatter: Path, tmp_path: Path) -> No
     assert {reader.token_text(id) for id in settings["eos_token_id"]} == {"<|end|>", "<|user|>", "<|assistant|>"}
     assert (tmp_path / "out" / "chat_template.jinja").read_text() == ChatTemplate().to_jinja()
     assert "apply_chat_template" in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*STYLES, "gpt2", "unigram"])
+def test_tokenizers_and_templates_of_others_go_out_as_they_came(transformers: Any, tmp_path: Path, kind: str) -> None:
+    kind, template = STYLES.get(kind, (kind, ""))
+    config = transformers.LlamaConfig(
+        vocab_size=1_000, hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "theirs")
+    save(kind, tmp_path / "theirs", **({"chat_template": template} if template else {}))
+    import_model(tmp_path / "theirs", "kept", tmp_path / "kept")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for name in ("theirs", "kept"):
+        export_model(open_model(str(tmp_path / name)), "transformers", tmp_path / f"{name} again")
+        again = transformers.AutoTokenizer.from_pretrained(tmp_path / f"{name} again")
+        assert again.special_tokens_map.items() >= theirs.special_tokens_map.items()
+        assert all(again(line).input_ids == theirs(line).input_ids for line in make_lines(100, 1))
+        for system, texts in make_talks(200 if template else 0, 7, has_system=kind != "gemma"):
+            talk = [{"role": role, "content": text} for role, text in zip(cycle(("user", "assistant")), texts)]
+            talk = [{"role": "system", "content": system}, *talk] if system else talk
+            for ends in ({"add_generation_prompt": True}, {"add_generation_prompt": False}):
+                ids = again.apply_chat_template(talk, return_dict=False, **ends)
+                assert ids == theirs.apply_chat_template(talk, return_dict=False, **ends)

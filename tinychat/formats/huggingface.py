@@ -20,7 +20,7 @@ from tinychat.errors import ModelError
 from tinychat.formats.huggingface_writer import TARGET_TOKENIZER, read_stored_weights, write_folder
 from tinychat.formats.own_code import MODEL_TYPE, convert_to_own_code, convert_weights, read_config
 from tinychat.formats.pickles import read_torch
-from tinychat.formats.text_files import TextFiles, read_text_files
+from tinychat.formats.text_files import TextFiles, read_settings, read_text_files
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import (
@@ -467,7 +467,8 @@ def read(path: Path) -> ModelInfo:
     mode: Mode
     has_two = config.encoder_decoder and os.path.lexists(path / TARGET_TOKENIZER)
     if config.encoder_decoder:
-        mode, texts = "translation", TextFiles(load_tokenizer(path / TARGET_TOKENIZER if has_two else path))
+        tokenizer = load_tokenizer(path / TARGET_TOKENIZER if has_two else path)
+        mode, texts = "translation", TextFiles(tokenizer, settings=read_settings(path))
     else:
         texts = read_text_files(path, theirs)
         mode = "chat" if texts.template else "completion"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tinychat.atomic import atomic_folder
 from tinychat.config.settings import SETTINGS, Settings
 from tinychat.formats.own_code import CODE, CONFIGURATION, MODELING, TOKENIZATION, class_kind
+from tinychat.formats.text_files import GENERATION, GENERATION_CONFIG, SAMPLING, TEMPLATE, TOKENIZER_CONFIG
 from tinychat.store.models import (
     CARD,
     CONFIG,
@@ -30,14 +31,8 @@ if TYPE_CHECKING:
 
     Weights = dict[str, Tensor]
 
-GENERATION_CONFIG, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
-TARGET_TOKENIZER, TEMPLATE = "target_tokenizer.json", "chat_template.jinja"
-GENERATION = {
-    "max_tokens": "max_new_tokens", "num_beams": "num_beams", "temperature": "temperature", "top_k": "top_k",
-    "top_p": "top_p", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
-    "no_repeat_ngram": "no_repeat_ngram_size",
-}  # fmt: skip
-"""Our settings and those of `transformers`, which mean the same."""
+TARGET_TOKENIZER = "target_tokenizer.json"
+"""Tokenizer of what a translator writes; `tokenizer.json` is that of what it reads."""
 USAGE = """\
     from transformers import AutoModelFor{kind}, AutoTokenizer
 
@@ -104,11 +99,12 @@ def find_special_ids(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
 def describe_generation(info: ModelInfo) -> dict[str, Any]:
     """Return how tinychat generates with this model, as fields of `generation_config.json`."""
     settings = Settings(**info.settings)
-    left_out = SETTINGS.in_section("sampling") if settings.greedy else ()
+    left_out = SAMPLING if settings.greedy else ()
     values = {name: getattr(settings, name) for name in GENERATION if name not in left_out}
     if not settings.greedy and settings.top_k is None:
         values["top_k"] = 0  # there, none given is 50
-    found = {GENERATION[name]: value for name, value in values.items() if value != SETTINGS[name].neutral}
+    off = {name: SETTINGS[name].neutral for name in GENERATION} | {"num_beams": 1}
+    found = {GENERATION[name]: value for name, value in values.items() if value != off[name]}
     return {"do_sample": not settings.greedy, **found}
 
 
@@ -117,8 +113,12 @@ def describe_texts(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
 
     `source` is the tokenizer of prompts: the one that a translator's encoder has.
     """
-    begin, end, pad = (source.special(role) for role in ("begin", "end", "pad"))
-    names = {"bos_token": begin, "eos_token": end, "pad_token": end if pad is None else pad}
+    begin, end, pad, unknown = (source.special(role) for role in ("begin", "end", "pad", "unknown"))
+    start = end if begin is None else begin
+    names = {
+        "bos_token": start if info.mode == "completion" else begin, "eos_token": end,
+        "pad_token": end if pad is None else pad, "unk_token": unknown,
+    }  # fmt: skip
     config: dict[str, Any] = {
         # Without this, transformers uses the model type's tokenizer class, which expects other files.
         "tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False,
@@ -132,7 +132,7 @@ def describe_texts(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
         if isinstance(info.template, JinjaTemplate):
             config |= info.template.special_tokens
     elif info.mode != "translation":
-        files[TOKENIZER] = tokenizer.to_json(first=end if begin is None else begin)
+        files[TOKENIZER] = tokenizer.to_json(first=start)
     elif source is tokenizer:
         files[TOKENIZER] = source.to_json(first=begin, last=end)
     else:

@@ -19,8 +19,14 @@ SPECIAL_TOKENS_MAP = "special_tokens_map.json"
 TEMPLATE, TEMPLATES = "chat_template.jinja", "chat_templates"
 MAX_FILE = 16 << 20
 """Maximum size of a file of settings, in bytes."""
-SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-"""Settings that have the same name in `generation_config.json`."""
+GENERATION = {
+    "max_tokens": "max_new_tokens", "num_beams": "num_beams", "temperature": "temperature", "top_k": "top_k",
+    "top_p": "top_p", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
+    "no_repeat_ngram": "no_repeat_ngram_size",
+}  # fmt: skip
+"""Our settings and those of `generation_config.json`, which mean the same."""
+SAMPLING = SETTINGS.in_section("sampling")
+"""Those that are left out of greedy decoding."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ def read_text_files(folder: Path, config: Mapping[str, Any]) -> TextFiles:
     end_ids = {id for id in (ends if isinstance(ends, list) else [ends]) if type(id) is int and id >= 0}
     if template is not None and (id := tokenizer.token_id(named.get("eos_token", ""))) is not None:
         end_ids.add(id)
-    return TextFiles(tokenizer, template, tuple(sorted(end_ids)), _find_settings(generation))
+    return TextFiles(tokenizer, template, tuple(sorted(end_ids)), read_settings(folder))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -99,12 +105,14 @@ def _find_template(folder: Path, values: Mapping[str, Any]) -> str:
     return found or ""
 
 
-def _find_settings(generation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that a model is sampled with; those that have no such value here are left out."""
-    found: dict[str, Any] = {}
-    for name in SAMPLING if generation.get("do_sample") is True else ():
-        value = generation.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings that a model is sampled with; those that have no such value here are left out."""
+    generation = _read(folder / GENERATION_CONFIG)
+    samples = generation.get("do_sample")
+    found: dict[str, Any] = {"temperature": 0.0} if samples is False else {}
+    for name, theirs in GENERATION.items():
+        value = generation.get(theirs)
+        if isinstance(value, int | float) and not isinstance(value, bool) and (samples is True or name not in SAMPLING):
             try:
                 found[name] = SETTINGS[name].parse(value)
             except SettingError:
