@@ -1,6 +1,5 @@
 """Options of `tinychat serve`, each declared once."""
 
-import ipaddress
 from dataclasses import dataclass
 
 from tinychat.config.option import LayeredOptions, Options, option
@@ -49,6 +48,8 @@ class ServerOptions:
     @property
     def is_local(self) -> bool:
         """Whether this machine alone can reach the address."""
+        import ipaddress  # every command reads this file, and only this one needs it
+
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:

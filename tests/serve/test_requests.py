@@ -1,0 +1,48 @@
+"""Any JSON is a request that is understood, or an error that tells why not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinychat.config.settings import SETTINGS, SettingStore
+from tinychat.serve.requests import IGNORED, NEUTRAL, ApiError, Ask, parse_chat, parse_completion
+from tinychat.session.open_model import OpenModel
+
+FIELDS = (
+    "model", "prompt", "messages", "stream", "stream_options", "n", "logprobs", "top_logprobs", "echo", "logit_bias",
+    "max_completion_tokens", "greedy", "x", *SETTINGS, *IGNORED, *NEUTRAL,
+)  # fmt: skip
+LIKELY = st.sampled_from((0, 1, 2, -1, 0.5, 1e30, True, False, None, "", "a", "none", [], ["a"], [1], [[1], [2]], {}))
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(("user", "assistant", "system")), "content": LIKELY}), max_size=3
+)
+ANY = st.recursive(LIKELY, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
+VALUES = st.one_of(LIKELY, ANY, MESSAGES, st.dictionaries(st.sampled_from(("0", "5", "-1", "x")), LIKELY, max_size=2))
+
+
+@pytest.fixture(scope="module")
+def opened(letters: Path) -> OpenModel:
+    return OpenModel(str(letters), SettingStore())
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=6), st.booleans())
+def test_every_body_is_a_request_or_an_error(opened: OpenModel, values: dict[str, Any], is_chat: bool) -> None:
+    begun: dict[str, Any] = {"messages": [{"role": "user", "content": "a"}]} if is_chat else {"prompt": "a"}
+    parse = parse_chat if is_chat else parse_completion
+    try:
+        ask = parse(json.dumps(begun | values).encode(), SettingStore().current, opened)
+    except ApiError as refused:
+        error = refused
+    else:
+        assert isinstance(ask, Ask)
+        assert ask.prompts
+        assert ask.n >= 1
+        return
+    assert 400 <= error.status < 500
+    assert set(error.body["error"]) == {"message", "type", "param", "code"}
+    json.dumps(error.body).encode()
