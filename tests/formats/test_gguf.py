@@ -127,6 +127,26 @@ def test_quantized_weights_are_widened(tmp_path: Path, type: str) -> None:
     assert np.array_equal(found, gguf.quants.dequantize(gguf.quants.quantize(up, kind), kind))
 
 
+@pytest.mark.parametrize("begins", [True, False])
+def test_the_chat_template_of_another_tool_and_what_begins_and_ends_a_text_are_read(
+    tmp_path: Path, begins: bool
+) -> None:
+    source = "{{ bos_token }}{% for m in messages %}{{ m.content + eos_token }}{% endfor %}"
+    fields = {
+        "bos_token_id": 8, "eos_token_id": 9, "add_bos_token": begins, "token_type": [1] * 8 + [3] * 2,
+        "tokens": [*"abcdefgh", "<s>", "</s>"], "merges": ["a b"],
+    }  # fmt: skip
+    named = {f"tokenizer__ggml__{name}": value for name, value in fields.items()}
+    info = open_model(str(write(tmp_path / "m.gguf", tokenizer__chat_template=source, **named)))
+    tokenizer = read_tokenizers(info)[0]
+    assert (info.mode, info.end_ids, info.template and info.template.to_jinja()) == ("chat", (9,), source)
+    assert info.template is not None
+    assert info.template.encode_user_text("abc</s>", tokenizer)[0] == 8
+    assert 9 not in info.template.encode_user_text("abc</s>", tokenizer)
+    assert info.template.end_ids(tokenizer) == {9}
+    assert PromptEncoder(tokenizer, 16).encode("ac") == [8] * begins + [0, 2]
+
+
 def test_vocabularies_of_other_tools_are_read(tmp_path: Path) -> None:
     inner = train_vocabulary("bpe", [TEXT], 300, ["<|endoftext|>"])
     values = json.loads(inner.to_str())

@@ -19,8 +19,8 @@ SIZE = 2_000
 """Number of tokens that a model of these tests has room for."""
 
 
-def read(folder: Path, **config: Any) -> TextFiles:
-    return read_text_files(folder, {"vocab_size": SIZE, **config})
+def read(folder: Path, eos_token_id: object = None) -> TextFiles:
+    return read_text_files(folder, SIZE, eos_token_id)
 
 
 @pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.slow)])
@@ -81,7 +81,7 @@ def test_tokens_that_only_the_settings_name_are_special(tmp_path: Path, older: b
         (folder / "special_tokens_map.json").write_text(json.dumps(names))
     theirs, tokenizer = transformers.AutoTokenizer.from_pretrained(folder), read(folder).tokenizer
     assert (tokenizer.token_id("the"), tokenizer.token_id("<extra>")) == (theirs.eos_token_id, 700)
-    assert read_text_files(folder, {"vocab_size": 700}).tokenizer.vocab_size == 700  # the model has no room for it
+    assert read_text_files(folder, 700).tokenizer.vocab_size == 700  # the model has no room for it
 
 
 def test_end_tokens_and_settings_are_those_of_the_generation_config(tmp_path: Path) -> None:
@@ -95,6 +95,17 @@ def test_end_tokens_and_settings_are_those_of_the_generation_config(tmp_path: Pa
     (folder / "generation_config.json").write_text('{"eos_token_id": 1, "temperature": 0.6}')
     files = read(save("qwen", folder, chat_template=CHATML))
     assert (files.end_ids, files.settings) == ((1, 2), {})  # that of the tokenizer ends the turns of a chat, too
+
+
+@pytest.mark.parametrize("wrong", [5, "x", None, True, [5], {"x": 5}, {"1" * 5000: {}}, [{"name": []}], {"content": 5}])
+def test_wrong_fields_are_passed_over(wrong: object, tmp_path: Path) -> None:
+    folder = save("gpt2", tmp_path)
+    for name in ("tokenizer_config.json", "generation_config.json", "special_tokens_map.json"):
+        for key in ("added_tokens_decoder", "extra_special_tokens", "eos_token", "eos_token_id", "temperature"):
+            (folder / name).write_text(json.dumps({key: wrong, "do_sample": True}))
+            files = read(folder, wrong)
+            assert all(0 <= id < SIZE for id in files.end_ids)
+        (folder / name).unlink()
 
 
 def test_the_chat_template_is_found_in_every_place(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tinychat.config.settings import SettingStore
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Token
 from tinychat.formats.registry import import_model
+from tinychat.serve.requests import parse_chat
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session
@@ -88,6 +89,7 @@ def test_a_system_message_is_read_if_the_template_has_the_role(folder: Path, cap
 
     line = json.dumps({"messages": entries("fine", "Be brief.")})
     assert parse_line(line, settings.current, session.model).settings.system == "Be brief."
+    assert parse_chat(line.encode(), settings.current, session.model).settings.system == "Be brief."
     chat = tinychat.load(folder, max_tokens=2).chat(system="Be brief.")
     alone = chat.model.settings.system
     assert (alone, chat.say("fine").notices) == (None, ())

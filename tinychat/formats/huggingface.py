@@ -470,7 +470,7 @@ def read(path: Path) -> ModelInfo:
         tokenizer = load_tokenizer(path / TARGET_TOKENIZER if has_two else path)
         mode, texts = "translation", TextFiles(tokenizer, settings=read_settings(path))
     else:
-        texts = read_text_files(path, theirs)
+        texts = read_text_files(path, config.vocab_size, theirs.get("eos_token_id"))
         mode = "chat" if texts.template else "completion"
     shapes = dict(weight_shapes(config))
     weights_file = path / next((name for name in WEIGHT_FILES if os.path.lexists(path / name)), WEIGHTS)

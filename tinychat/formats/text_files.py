@@ -1,5 +1,6 @@
 """The files of text in a folder of `transformers`: its tokenizer, chat template, end tokens and suggested settings."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ SPECIAL_TOKENS_MAP = "special_tokens_map.json"
 TEMPLATE, TEMPLATES = "chat_template.jinja", "chat_templates"
 MAX_FILE = 16 << 20
 """Maximum size of a file of settings, in bytes."""
+MAX_NAME = 256
+"""Maximum number of characters of the name of a special token."""
 GENERATION = {
     "max_tokens": "max_new_tokens", "num_beams": "num_beams", "temperature": "temperature", "top_k": "top_k",
     "top_p": "top_p", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
@@ -42,8 +45,10 @@ class TextFiles:
     """Sampling settings that suit the model."""
 
 
-def read_text_files(folder: Path, config: Mapping[str, Any]) -> TextFiles:
-    """Read the files of text beside a model's `config.json`, whose content is given.
+def read_text_files(folder: Path, vocab_size: int, eos_token_id: object = None) -> TextFiles:
+    """Read the files of text of a model with so many tokens.
+
+    `eos_token_id` is that of its `config.json`: one id or several, unless `generation_config.json` has them.
 
     Raises:
         ModelError: If a file is damaged.
@@ -54,11 +59,11 @@ def read_text_files(folder: Path, config: Mapping[str, Any]) -> TextFiles:
         values = values | _read(folder / SPECIAL_TOKENS_MAP)
     generation = _read(folder / GENERATION_CONFIG)
     named = {key: _name(token) for key, token in values.items() if key.endswith("_token") and _name(token)}
-    tokenizer = load_tokenizer(folder).with_specials(_specials(values, named), int(config["vocab_size"]))
+    tokenizer = load_tokenizer(folder).with_specials(_specials(values, named), vocab_size)
     source = _find_template(folder, values)
     template = JinjaTemplate(source, named) if source else None
-    ends = generation.get("eos_token_id", config.get("eos_token_id"))
-    end_ids = {id for id in (ends if isinstance(ends, list) else [ends]) if type(id) is int and id >= 0}
+    ends = generation.get("eos_token_id", eos_token_id)
+    end_ids = {id for id in (ends if isinstance(ends, list) else [ends]) if type(id) is int and 0 <= id < vocab_size}
     if template is not None and (id := tokenizer.token_id(named.get("eos_token", ""))) is not None:
         end_ids.add(id)
     return TextFiles(tokenizer, template, tuple(sorted(end_ids)), read_settings(folder))
@@ -69,23 +74,25 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _name(token: object) -> str:
-    """Return the name of a token, which is given by its name, or as an object with it."""
+    """Return the name of a token, which is given by its name, or as an object with it; empty if there is none."""
     content = token.get("content") if isinstance(token, dict) else token
-    return content if isinstance(content, str) else ""
+    return content if isinstance(content, str) and len(content) <= MAX_NAME else ""
 
 
 def _specials(values: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[str]:
     """Yield the names of special tokens, those with an id of their own first, in the order of these."""
     numbered = values.get("added_tokens_decoder")
     if isinstance(numbered, dict):
-        tokens = {int(id): token for id, token in numbered.items() if id.isascii() and id.isdecimal()}
+        tokens = {int(id): token for id, token in numbered.items() if re.fullmatch("[0-9]{1,9}", id)}
         for _, token in sorted(tokens.items()):
             if isinstance(token, dict) and token.get("special"):
                 yield _name(token)
     yield from named.values()
     for key in ("extra_special_tokens", "additional_special_tokens"):
         others = values.get(key)
-        yield from map(_name, others.values() if isinstance(others, dict) else others or ())
+        yield from map(
+            _name, others.values() if isinstance(others, dict) else others if isinstance(others, list) else ()
+        )
 
 
 def _find_template(folder: Path, values: Mapping[str, Any]) -> str:
@@ -98,7 +105,7 @@ def _find_template(folder: Path, values: Mapping[str, Any]) -> str:
                 raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
     found = values.get("chat_template")
     if isinstance(found, list):
-        named = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
+        named = {str(one.get("name")): one.get("template") for one in found if isinstance(one, dict)}
         found = named.get("default", next(iter(named.values()), None))
     if found is not None and not isinstance(found, str):
         raise ModelError(f"{folder / TOKENIZER_CONFIG} has a chat_template that is no text", DAMAGED)

@@ -140,12 +140,13 @@ class Tokenizer:
 
         Like `transformers`, it adds no token to a text unless it has a post-processor that says so.
         """
-        inner, size = self.inner, self.vocab_size
-        for name in names:
-            is_new = name and inner.token_to_id(name) is None
-            if name and self.token_id(name) is None and size + bool(is_new) <= max_size:
-                inner.add_special_tokens([AddedToken(name, special=True, normalized=False)])
-                size += bool(is_new)
+        inner, room, added = self.inner, max_size - self.vocab_size, list[AddedToken]()
+        for name in dict.fromkeys(names):
+            is_new = inner.token_to_id(name) is None
+            if name and self.token_id(name) is None and room >= is_new:
+                added.append(AddedToken(name, special=True, normalized=False))
+                room -= is_new
+        call(inner.add_special_tokens, added)
         if inner.post_processor is None:
             inner.post_processor = processors.TemplateProcessing("$A")
         return Tokenizer(inner)
