@@ -103,6 +103,10 @@ FORMATS: Mapping[str, Format] = {
         "a folder with ckpt.pt and meta.pkl for nanoGPT: the recipe nanogpt, char",
         _later("nanogpt", "recognizes"), _later("nanogpt", "read"), _later("nanogpt", "write"),
     ),
+    "onnx": Format(
+        "a folder with model.onnx, from ids to logits, and tokenizer.json: any model without n-grams or an encoder",
+        _never, write=_later("onnx", "write"),
+    ),
     "tinychat": Format(
         "a folder to share: weights in bf16, half the size, and no paths of this machine",
         _never, write=_write_tinychat,
