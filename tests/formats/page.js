@@ -21,18 +21,19 @@ const { readPayload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script
       return [...ids.map((id) => [stream.push(id), stream.pending]), [stream.flush(), false]];
     },
     prompt: ([prompt, turns, most]) => encoder.encode(prompt, turns, most),
-    probabilities: async ([ids, settings]) => {
+    source: (prompt) => encoder.encodeSource(prompt),
+    probabilities: async ([ids, settings, source]) => {
       kernel ??= await Kernel.load(payload);
-      const { logprobs, sampling } = kernel.probabilities(ids, settings);
+      const { logprobs, sampling } = kernel.probabilities({ ids, source, settings });
       return [[...logprobs], [...sampling]];
     },
-    answer: async ([ids, settings, calls]) => {
+    answer: async ([prompt, settings, calls, source]) => {
       kernel ??= await Kernel.load(payload);
-      const out = [];
-      while (out.length < settings.max_tokens && !header.ends.includes(out.at(-1)?.id)) {
+      const out = [], { ends } = header;
+      while (out.length < settings.max_tokens && !ends.includes(out.at(-1)?.id)) {
         const random = { seed: settings.seed, prompt: 1, position: out.length };
-        const most = Math.min(calls, settings.max_tokens - out.length), all = [...ids, ...out.map((one) => one.id)];
-        out.push(...kernel.extend(all, settings, random, header.ends, most, 1));
+        const most = Math.min(calls, settings.max_tokens - out.length), ids = [...prompt, ...out.map((one) => one.id)];
+        out.push(...kernel.extend({ ids, source, settings, random, ends, most, seconds: 1 }));
       }
       return out.map(({ id, logprob }) => [id, logprob]);
     },

@@ -18,7 +18,7 @@ import torch
 from tokenizers import pre_tokenizers
 
 from tinychat.config.settings import Settings
-from tinychat.errors import ModelError, TokenizerError
+from tinychat.errors import TokenizerError
 from tinychat.formats.page import pack_model, render_page, tokenizer_spec, write_page
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
@@ -26,7 +26,7 @@ from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.config import ModelConfig
 from tinychat.model.precision import MIN_PARAMETERS, write_losses
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import CARD, TRAINING, ModelInfo, find_model, open_info, read_tokenizer, save_model
+from tinychat.store.models import CARD, TRAINING, ModelInfo, open_info, read_tokenizers, save_model
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, read_bert_vocabulary
 from tinychat.tokenizer.training import train_vocabulary
@@ -138,6 +138,7 @@ RANDOM = [
 @pytest.mark.parametrize(
     ("kind", "precision", "options"),
     [
+        ("wordpiece", "int8", {"mode": "translation", "n_encoder_layer": 2, "source_vocab_size": 500}),
         ("wordpiece", "int8", {"mode": "chat", "previous_token_embeddings": 2}),
         ("char", "f32", {"ngram_order": 4, "tie_embeddings": True, "position": "none"}),
         (
@@ -156,11 +157,12 @@ def test_answers_are_those_of_the_native_engine(kind: str, precision: str, optio
     tasks, expected = list[tuple[str, Any]](), list[Any]()
     for number, values in enumerate(RANDOM):
         settings = Settings(**values, max_tokens=40, seed=2**40 + number)
-        ids = encoder.encode(TEXT[number : number + 9], (), 8)
-        request = Request(0, ids, 0, settings, settings.seed or 0, 1, encoder.end_ids)
+        prompt = TEXT[number : number + 9]
+        ids, source = encoder.encode(prompt, (), 8), encoder.encode_source(prompt)
+        request = Request(0, ids, 0, settings, settings.seed or 0, 1, encoder.end_ids, source)
         expected.append(engine.extend([request], 40)[0])
-        tasks.append(("answer", [ids, page_settings(settings), (40, 1, 7)[number % 3]]))
-    answers = in_node(tmp_path / "m.html", *tasks, ("probabilities", [ids, page_settings(settings)]))
+        tasks.append(("answer", [ids, page_settings(settings), (40, 1, 7)[number % 3], source]))
+    answers = in_node(tmp_path / "m.html", *tasks, ("probabilities", [ids, page_settings(settings), source]))
     for tokens, found in zip(expected, answers[:-1], strict=True):
         assert [token.id for token in tokens] == [id for id, _ in found]
         assert [token.logprob for token in tokens] == pytest.approx([logprob for _, logprob in found], abs=1e-4)
@@ -176,16 +178,19 @@ def page_settings(settings: Settings) -> dict[str, Any]:
 
 
 def encoder_of(info: ModelInfo) -> PromptEncoder:
-    return PromptEncoder(read_tokenizer(info.folder), info.architecture["context_length"], info.template)
+    tokenizer, source = read_tokenizers(info)
+    source_tokenizer = source if info.mode == "translation" else None
+    return PromptEncoder(tokenizer, info.architecture["context_length"], info.template, source_tokenizer)
 
 
 @needs_node
 def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
     tokenizer = tokenizer_of("wordpiece")
     chat, story = save(tmp_path / "chat", tokenizer, "chat"), save(tmp_path / "story", tokenizer)
+    translator = save(tmp_path / "translator", tokenizer, "translation", n_encoder_layer=1, source_vocab_size=500)
     turns = [("hello there", "The cat said"), ("WHO ARE YOU", "naïve café"), ("I", ""), ("x" * 90, "猫在")]
     prompts = ["hi", "", "IS IT 1,234?", "miles off " * 30, "I"]
-    for info in (chat, story):
+    for info in (chat, story, translator):
         write_page(info, tmp_path / "m.html")
         encoder, tasks, expected = encoder_of(info), list[Any](), list[Any]()
         for prompt in prompts:
@@ -193,6 +198,9 @@ def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
                 before = turns[:count] if info.mode == "chat" else []
                 expected.append(encoder.encode(prompt, reversed(before), 8))
                 tasks.append(("prompt", [prompt, [{"prompt": asked, "answer": said} for asked, said in before], 8]))
+            source = encoder.encode_source(prompt)
+            expected.append(None if source is None else [*source])
+            tasks.append(("source", prompt))
         expected.append(encoder.encode("miles off " * 4_000))
         tasks.append(("prompt", ["miles off " * 4_000, [], 0]))
         assert in_node(tmp_path / "m.html", *tasks) == expected
@@ -224,8 +232,6 @@ def test_a_page_names_no_folder_of_the_machine_that_trained_the_model(tmp_path: 
 
 
 def test_what_a_page_cannot_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="translate translates"):
-        render_page(open_info(find_model("translate")))
     bert = read_bert_vocabulary("[UNK]\na\n##b\n")
     with pytest.raises(TokenizerError, match="a page knows no tokenizer whose tokens depend on their neighbours"):
         render_page(save(tmp_path / "m", Tokenizer(bert)))

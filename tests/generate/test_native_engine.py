@@ -464,10 +464,55 @@ def test_logits_that_are_no_numbers_are_told_of(precision: str, tmp_path: Path) 
 
 
 def test_what_it_does_not_know_is_left_to_another_engine(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="knows no encoder"):
-        NativeEngine(save(make(n_encoder_layer=1), tmp_path / "model"))
+    with pytest.raises(Unavailable, match="knows no parallel sublayers beside an encoder"):
+        NativeEngine(save(make(n_encoder_layer=1, parallel=True), tmp_path / "model"))
     with pytest.raises(Unavailable, match="of a context_length up to 65536"):
         NativeEngine(save(make(context_length=70_000, position="none"), tmp_path / "model"))
+
+
+SOURCES = [(3, 1, 4, 1, 5), (2,), (9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3), (3, 1, 4, 1, 5)]
+TRANSLATORS: list[dict[str, Any]] = [
+    {"source_vocab_size": 11, "previous_token_embeddings": 2},
+    {"norm": "rmsnorm", "norm_affine": True, "bias": True, "n_kv_head": 1, "position": "learned"},
+    {"norm_position": "post", "qk_norm": False, "feed_forward": "gelu", "n_encoder_layer": 3, "tie_embeddings": True},
+    {"output_projection": False, "position": "sinusoidal", "ngram_order": 3, "bigram_embedding": True},
+]
+
+
+@pytest.mark.parametrize("options", TRANSLATORS)
+def test_translations_are_those_of_the_reference(options: dict[str, Any], tmp_path: Path) -> None:
+    """In a batch and one after the other, with sources that come back, beyond the context."""
+    model = make(**{"n_encoder_layer": 1} | options)
+    native, reference = NativeEngine(save(model, tmp_path / "model"), threads=2), TorchEngine(model)
+    requests = [
+        request([1, 2, 3][: slot + 1], Settings(temperature=1.1) if slot % 2 else GREEDY, slot=slot, source=source)
+        for slot, source in enumerate(SOURCES)
+    ]
+    for batch in (requests, *([one] for one in reversed(requests))):
+        expected, got = reference.extend(batch, 40), native.extend(batch, 40)
+        assert [ids_of(one) for one in got] == [ids_of(one) for one in expected]
+        logprobs = [[token.logprob for token in itertools.chain.from_iterable(answers)] for answers in (got, expected)]
+        assert logprobs[0] == pytest.approx(logprobs[1], abs=1e-4)
+    odds = {one.id: one.logprob for one in reference.probabilities(requests[2])}
+    assert {one.id: one.logprob for one in native.probabilities(requests[2])} == pytest.approx(odds, abs=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_translations_are_near_in_a_coarser_precision(precision: str, tmp_path: Path) -> None:
+    model = make(n_encoder_layer=2, d_model=72)
+    engines = [NativeEngine(save(model, tmp_path / "model"), precision=kind) for kind in ("f32", precision)]
+    exact, coarse = (
+        {one.id: one.logprob for one in engine.probabilities(request([1], source=SOURCES[2]))} for engine in engines
+    )
+    assert coarse != exact
+    assert coarse == pytest.approx(exact, abs=0.3)
+
+
+@pytest.mark.parametrize("source", [(-1,), (3, 11), (2**31,), tuple(range(10)) * 3])
+def test_sources_of_another_vocabulary_never_reach_the_encoder(tmp_path: Path, source: tuple[int, ...]) -> None:
+    engine = NativeEngine(save(make(n_encoder_layer=1, source_vocab_size=11), tmp_path / "model"))
+    with pytest.raises(ModelError, match="a token is unknown"):
+        engine.extend([request([1], source=source)], 3)
 
 
 @pytest.mark.parametrize("id", [-1, VOCABULARY, 2**31])

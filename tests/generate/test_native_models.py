@@ -9,10 +9,11 @@ import pytest
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import VALIDATION_IDS, NativeEngine
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_training
+from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_tokenizers, read_training
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -35,6 +36,22 @@ def test_greedy_answers_are_those_of_the_reference(info: ModelInfo, count: int) 
         requests = [Request(slot, ids, 0, settings, seed=0) for slot, ids in enumerate(prompts[first : first + 50])]
         expected = [[token.id for token in drawn] for drawn in reference.extend(requests, 16)]
         assert [[token.id for token in drawn] for drawn in native.extend(requests, 16)] == expected
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(300, marks=(pytest.mark.slow, pytest.mark.long))])
+def test_greedy_translations_are_those_of_the_reference(count: int) -> None:
+    info = read_info(paths.bundled_models() / "translate")
+    tokenizer, source = read_tokenizers(info)
+    encoder = PromptEncoder(tokenizer, info.architecture["context_length"], None, source)
+    native, reference = NativeEngine(info, precision="f32"), TorchEngine(load_model(info, "cpu"))
+    settings, requests = Settings(temperature=0), list[Request]()
+    for start in range(count):
+        text = " ".join(WORDS[start : start + 1 + start % 9])
+        requests.append(Request(start % 50, encoder.encode(text), 0, settings, 0, source=encoder.encode_source(text)))
+    for first in range(0, count, 50):
+        batch = requests[first : first + 50]
+        expected = [[token.id for token in drawn] for drawn in reference.extend(batch, 16)]
+        assert [[token.id for token in drawn] for drawn in native.extend(batch, 16)] == expected
 
 
 @pytest.mark.slow

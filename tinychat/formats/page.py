@@ -11,7 +11,7 @@ import html
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,14 @@ from tinychat.atomic import atomic_write
 from tinychat.config.settings import SETTINGS
 from tinychat.errors import ModelError, TokenizerError
 from tinychat.model.config import ModelConfig
-from tinychat.model.kernel_layout import DTYPES, is_matrix, pack_config, tensor_names
+from tinychat.model.kernel_layout import (
+    DTYPES,
+    encoder_tensor_names,
+    is_matrix,
+    pack_config,
+    pack_encoder_config,
+    tensor_names,
+)
 from tinychat.model.precision import MIN_PARAMETERS, is_int8_accurate, read_losses
 from tinychat.model.shapes import checked_config
 from tinychat.store.models import (
@@ -102,21 +109,17 @@ def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
         TokenizerError: If the page does not know its tokenizer.
     """
     config = checked_config(info)
-    if config.encoder_decoder:
-        raise ModelError(f"{info.name} translates", "a page runs chat and completion models only, so far")
     if precision is None:
         losses = read_losses(info)
         is_accurate = losses is None or is_int8_accurate(losses)
         precision = "f32" if info.parameters <= MIN_PARAMETERS else "int8" if is_accurate else "bf16"
     blocks = _Blocks()
-    packed = pack_config(config, precision)
     kernel = blocks.add((FOLDER / "kernel.wasm").read_bytes())
-    tensors, parts = _pack_tensors(info, config, precision, blocks)
+    stacks, parts = _pack_tensors(info, config, precision, blocks)
     header = {
-        "kernel": kernel, "config": struct.unpack(f"{len(packed) // 4}i", packed),
-        "tensors": tensors, "parts": parts, "precision": precision,
+        "kernel": kernel, **stacks, "parts": parts, "precision": precision,
         "context_length": config.context_length, "vocab_size": config.vocab_size,
-        **_describe(info), **_describe_text(info, read_tokenizers(info)[0]),
+        **_describe(info), **_describe_text(info, *read_tokenizers(info)),
     }  # fmt: skip
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     whole = b"".join((len(text).to_bytes(4, "little"), text, *blocks.blocks))
@@ -139,8 +142,8 @@ def _describe(info: ModelInfo) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _describe_text(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the tokenizer, and the special tokens around prompts and answers."""
+def _describe_text(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> dict[str, Any]:
+    """Return the tokenizers, and the special tokens around prompts and answers."""
     template = info.template if info.mode == "chat" else None
     if info.mode == "chat" and template is None:
         raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
@@ -156,7 +159,12 @@ def _describe_text(info: ModelInfo, tokenizer: Tokenizer) -> dict[str, Any]:
             "user_prefix": template.user_prefix, "lowercase_all_caps": template.lowercase_all_caps,
         }  # fmt: skip
     begin, end = (_special(tokenizer, role) for role in ("begin", "end"))
+    encoded = None
+    if info.mode == "translation":
+        edges = {role: _special(source, role) for role in ("begin", "end")}
+        encoded = {"tokenizer": tokenizer_spec(source), **edges}
     return {
+        "source": encoded,
         "tokenizer": tokenizer_spec(tokenizer), "template": marks, "beginning": begin or end,
         "ends": sorted(template.end_ids(tokenizer)) if template else end,
     }  # fmt: skip
@@ -194,15 +202,16 @@ class _Blocks:
 
 def _pack_tensors(
     info: ModelInfo, config: ModelConfig, precision: str, blocks: _Blocks
-) -> tuple[list[int], list[dict[str, Any]]]:
-    """Add a model's tensors to the blocks; return, in the kernel's order, the index of each, and what they are.
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Add a model's tensors to the blocks; return what the kernel reads of the model, and what the tensors are.
 
-    A tensor that the model lacks has the index −1. A head that is tied is stored once, as the embedding.
+    The model, and its encoder if it has one, have a configuration, and in the kernel's order the index of each tensor,
+    −1 for one that the model lacks. A head that is tied is stored once, as the embedding.
     """
     weights = map_weights(info)
     refuse_infinite(weights, info.weights_file)
     indices, parts = dict[str, int](), list[dict[str, Any]]()
-    for name in tensor_names(config):
+    for name in (*tensor_names(config), *encoder_tensor_names(config)):
         if name not in weights:
             indices[name] = -1
         elif name not in indices:
@@ -215,7 +224,15 @@ def _pack_tensors(
                 parts.append(_pack_numbers("BF16", _to_bf16(_to_floats(tensor.dtype, numbers)), blocks))
             else:
                 parts.append(_pack_numbers(tensor.dtype, numbers, blocks))
-    return [indices[name] for name in tensor_names(config)], parts
+    model = _pack_stack(pack_config(config, precision), tensor_names(config), indices) | {"encoder": None}
+    if config.encoder_decoder:
+        packed = pack_encoder_config(config, precision)
+        model["encoder"] = _pack_stack(packed, encoder_tensor_names(config), indices)
+    return model, parts
+
+
+def _pack_stack(config: bytes, names: Iterable[str], indices: Mapping[str, int]) -> dict[str, Any]:
+    return {"config": struct.unpack(f"{len(config) // 4}i", config), "tensors": [indices[name] for name in names]}
 
 
 def _pack_numbers(dtype: str, numbers: "Numbers", blocks: _Blocks) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def device_of(settings: Settings, info: ModelInfo | None = None) -> str:
         return settings.device
     if settings.engine == "native" or settings.precision == "int8":
         return "cpu"
-    if settings.engine == "auto" and info and info.mode != "translation" and info.parameters <= MAX_NATIVE_PARAMETERS:
+    if settings.engine == "auto" and info and info.parameters <= MAX_NATIVE_PARAMETERS:
         return "cpu"
     if shutil.which("nvidia-smi"):
         return "cuda"

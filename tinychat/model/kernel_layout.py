@@ -4,7 +4,7 @@ The native engine passes them as addresses, an exported page as bytes; `native/k
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tinychat.model.config import ModelConfig
 from tinychat.store.packed_counts import PACKED
@@ -14,43 +14,68 @@ PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
-CONFIG = "22i3f"
+STACKS: Mapping[str, int] = {"alone": 0, "decoder": 1, "encoder": 2}
+CONFIG = "23i3f"
 EMBEDDING = "decoder.embedding.weight"
 
 
 def pack_config(config: ModelConfig, precision: str) -> bytes:
     """Return a configuration as the kernel's structure, for matrices in a precision, and the window of each layer."""
-    windows = [config.window(layer) or 0 for layer in range(config.n_layer)]
+    stack = "decoder" if config.encoder_decoder else "alone"
+    return _pack(config, precision, stack, config.vocab_size, config.n_layer, config.ngram_order)
+
+
+def pack_encoder_config(config: ModelConfig, precision: str) -> bytes:
+    """Return the configuration of the encoder, like `pack_config`."""
+    return _pack(config, precision, "encoder", config.source_vocab_size or config.vocab_size, config.n_encoder_layer, 0)
+
+
+def _pack(config: ModelConfig, precision: str, stack: str, vocab_size: int, n_layer: int, ngram_order: int) -> bytes:
+    windows = [(config.window(layer) or 0) if stack == "alone" else 0 for layer in range(n_layer)]
     return struct.pack(
         f"{CONFIG}{len(windows)}i",
-        config.vocab_size, config.context_length, config.n_layer, config.n_head, config.kv_heads, config.d_model,
+        vocab_size, config.context_length, n_layer, config.n_head, config.kv_heads, config.d_model,
         config.feed_forward_width, NORMS[config.norm], config.norm_position == "pre",
         config.final_norm and config.norm_position == "pre", FEED_FORWARDS[config.feed_forward],
         POSITIONS[config.position], config.qk_norm, config.output_projection, config.previous_token_embeddings,
-        config.bigram_embedding, config.ngram_order, PRECISIONS[precision],
-        config.head_width, config.rotary_width, config.parallel, config.scale_scores,
+        config.bigram_embedding, ngram_order, PRECISIONS[precision],
+        STACKS[stack], config.head_width, config.rotary_width, config.parallel, config.scale_scores,
         config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
         *windows,
     )  # fmt: skip
 
 
 def tensor_names(config: ModelConfig) -> Iterator[str]:
-    """Yield the names of a model's tensors in the kernel's order; norms' weights and all biases may be missing."""
-    yield EMBEDDING
-    yield from (f"decoder.earlier.{index}.weight" for index in range(config.previous_token_embeddings))
+    """Yield the names of a model's tensors in the kernel's order, without those of the encoder.
+
+    Norms' weights and all biases may be missing.
+    """
+    yield from _stack_names(config, "decoder", config.n_layer)
+    yield EMBEDDING if config.tie_embeddings else "head.weight"
+    yield "head.bias"
+    if config.ngram_order:
+        yield from (name for part in ("strength", "share", "evidence") for name in _pair(f"ngrams.{part}"))
+        yield from (f"ngrams.{part}" for part in ("correction.weight", "variety", "recency"))
+        yield from PACKED
+
+
+def encoder_tensor_names(config: ModelConfig) -> Iterator[str]:
+    """Yield the names of the encoder's tensors, like `tensor_names`."""
+    yield from _stack_names(config, "encoder", config.n_encoder_layer)
+
+
+def _stack_names(config: ModelConfig, stack: str, n_layer: int) -> Iterator[str]:
+    yield f"{stack}.embedding.weight"
+    yield from (f"{stack}.earlier.{index}.weight" for index in range(config.previous_token_embeddings))
     if config.bigram_embedding:
-        yield "decoder.pairs.weight"
+        yield f"{stack}.pairs.weight"
     if config.position == "learned":
-        yield "decoder.position.table.weight"
-    for layer in range(config.n_layer):
-        block = f"decoder.blocks.{layer}"
-        yield from _pair(f"{block}.attention.norm")
-        attention = f"{block}.attention.sublayer"
-        yield from (f"{attention}.{part}.{kind}" for kind in ("weight", "bias") for part in ("query", "key", "value"))
-        if config.qk_norm:
-            yield from (*_pair(f"{attention}.query_norm"), *_pair(f"{attention}.key_norm"))
-        if config.output_projection:
-            yield from _pair(f"{attention}.output")
+        yield f"{stack}.position.table.weight"
+    for layer in range(n_layer):
+        block = f"{stack}.blocks.{layer}"
+        yield from _attention_names(config, f"{block}.attention", ("query", "key", "value"))
+        if stack == "decoder" and config.encoder_decoder:
+            yield from _attention_names(config, f"{block}.cross_attention", ("query",), ("key", "value"))
         if config.feed_forward == "none":
             continue
         yield from _pair(f"{block}.feed_forward.norm")
@@ -60,13 +85,18 @@ def tensor_names(config: ModelConfig) -> Iterator[str]:
             yield from _pair(f"{feed_forward}.gate")
         yield from _pair(f"{feed_forward}.output")
     if config.final_norm and config.norm_position == "pre":
-        yield from _pair("decoder.norm")
-    yield EMBEDDING if config.tie_embeddings else "head.weight"
-    yield "head.bias"
-    if config.ngram_order:
-        yield from (name for part in ("strength", "share", "evidence") for name in _pair(f"ngrams.{part}"))
-        yield from (f"ngrams.{part}" for part in ("correction.weight", "variety", "recency"))
-        yield from PACKED
+        yield from _pair(f"{stack}.norm")
+
+
+def _attention_names(config: ModelConfig, attention: str, *matrices: Sequence[str]) -> Iterator[str]:
+    """Yield the names of an attention's tensors; the kernel joins the parts of each of the `matrices`."""
+    yield from _pair(f"{attention}.norm")
+    for parts in matrices:
+        yield from (f"{attention}.sublayer.{part}.{kind}" for kind in ("weight", "bias") for part in parts)
+    if config.qk_norm:
+        yield from (*_pair(f"{attention}.sublayer.query_norm"), *_pair(f"{attention}.sublayer.key_norm"))
+    if config.output_projection:
+        yield from _pair(f"{attention}.sublayer.output")
 
 
 def is_matrix(name: str) -> bool:

@@ -5,6 +5,7 @@ class Turn {
   constructor(prompt, parent, seed) {
     Object.assign(this, { prompt, parent, seed });
     this.promptIds = []; // ids that the answer continues
+    this.source = null; // ids that the encoder reads
     this.tokens = []; // {id, text, logprob}
     this.changes = []; // {index, text, values}: settings from the token at an index on; the first has no text
     this.reason = null; // why the answer ended; null while it goes on

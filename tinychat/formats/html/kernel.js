@@ -52,24 +52,35 @@ class Kernel {
   }
 
   #loadModel(header, bytes) {
-    const config = this.#allocate(header.config.length * 4);
-    this.#array(Int32Array, config, header.config.length).set(header.config);
-    const parts = header.parts.map((part) => this.#loadPart(part, bytes));
-    const tensors = this.#allocate(header.tensors.length * TENSOR_SIZE);
-    header.tensors.forEach((index, i) => {
-      const at = tensors + i * TENSOR_SIZE, part = index < 0 ? { at: 0, dtype: 0, count: 0 } : parts[index];
-      this.#view.setUint32(at, part.at, true);
-      this.#view.setBigInt64(at + 8, BigInt(part.dtype), true);
-      this.#view.setBigInt64(at + 16, BigInt(part.count), true);
-    });
-    this.model = this.exports.native_new_model_plain(config, tensors, BigInt(header.tensors.length), 1);
-    for (const at of [config, tensors, ...parts.map((part) => part.at)]) this.exports.free(at);
-    if (!this.model) throw new PageError("There is not enough memory for the model, or this file is damaged.");
+    const parts = header.parts.map((part) => this.#loadPart(part, bytes)), { exports } = this;
+    this.model = this.#withStack(header, parts, (config, tensors, count) =>
+      exports.native_new_model_plain(config, tensors, count, 1));
+    this.hasEncoder = Boolean(header.encoder);
+    const isWhole = this.model && (!this.hasEncoder || this.#withStack(header.encoder, parts, (config, tensors, count) =>
+      exports.native_add_encoder_plain(this.model, config, tensors, count))); // prettier-ignore
+    for (const part of parts) exports.free(part.at);
+    if (!isWhole) throw new PageError("There is not enough memory for the model, or this file is damaged.");
     this.contextLength = header.context_length;
     this.vocabSize = header.vocab_size;
     this.sequence = this.exports.native_new_sequence_plain(this.model);
     this.other = this.exports.native_new_sequence_plain(this.model); // of requests beside the conversation
     if (!this.sequence || !this.other) throw new PageError("There is not enough memory for the model's context.");
+  }
+
+  /** Call a function of the kernel with a configuration and tensors, which are `parts` by their index; −1: none. */
+  #withStack({ config, tensors }, parts, call) {
+    const configAt = this.#allocate(config.length * 4), tensorsAt = this.#allocate(tensors.length * TENSOR_SIZE);
+    this.#array(Int32Array, configAt, config.length).set(config);
+    tensors.forEach((index, i) => {
+      const at = tensorsAt + i * TENSOR_SIZE, part = index < 0 ? { at: 0, dtype: 0, count: 0 } : parts[index];
+      this.#view.setUint32(at, part.at, true);
+      this.#view.setBigInt64(at + 8, BigInt(part.dtype), true);
+      this.#view.setBigInt64(at + 16, BigInt(part.count), true);
+    });
+    const result = call(configAt, tensorsAt, BigInt(tensors.length));
+    this.exports.free(configAt);
+    this.exports.free(tensorsAt);
+    return result;
   }
 
   /** Copy a tensor into the kernel's memory. */
@@ -88,10 +99,20 @@ class Kernel {
   }
 
   /** Write a request, `call` the kernel with it, and `read` the result; `outputs` are the sizes of what it writes. */
-  #request({ sequence, ids, settings, random, ends, most, outputs, call, read }) {
+  #request({ sequence, ids, source, settings, random, ends, most, outputs, call, read }) {
     const buffers = [];
     const room = (size) => buffers[buffers.push(this.#allocate(size)) - 1];
+    const check = (status) => {
+      if (status === -2) throw new PageError("A token is unknown to the model: this file is damaged.");
+      if (status === -3) throw new PageError("There is not enough memory for what the encoder reads.");
+      if (status < 0) throw new PageError("The model gave numbers that are not finite: this file is damaged.");
+    };
     try {
+      if (this.hasEncoder) {
+        const sourceAt = room(4 * source.length);
+        this.#array(Int32Array, sourceAt, source.length).set(source);
+        check(this.exports.native_set_source_plain(this.model, sequence, sourceAt, source.length));
+      }
       const at = room(REQUEST_SIZE), idsAt = room(4 * ids.length), endsAt = room(4 * ends.length);
       const outputsAt = outputs.map(room);
       this.#array(Int32Array, idsAt, ids.length).set(ids);
@@ -103,9 +124,7 @@ class Kernel {
       SUPPORTED.forEach((name, i) => view.setFloat64(at + 72 + 8 * i, settings[name], true));
       const integers = [settings.top_k ?? 0, random.seed, random.prompt, random.position];
       integers.forEach((n, i) => view.setBigUint64(at + 72 + 8 * SUPPORTED.length + 8 * i, BigInt(n), true));
-      const status = call(at, ...outputsAt);
-      if (status === -2) throw new PageError("A token is unknown to the model: this file is damaged.");
-      if (status < 0) throw new PageError("The model gave numbers that are not finite: this file is damaged.");
+      check(call(at, ...outputsAt));
       return read(at, ...outputsAt);
     } finally {
       for (const at of buffers) this.exports.free(at);
@@ -115,11 +134,11 @@ class Kernel {
   /**
    * Generate up to `most` tokens, for `seconds` or until a token of `ends`; return [{id, logprob}].
    *
-   * `random`: the seed, the index of the prompt, and the number of tokens of the answer so far.
+   * `source`: what a translator's encoder reads; `random`: the seed, the index of the prompt, and the number of tokens of the answer so far.
    */
-  extend(ids, settings, random, ends, most, seconds) {
+  extend({ ids, source, settings, random, ends, most, seconds }) {
     return this.#request({
-      sequence: this.sequence, ids, settings, random, ends, most, outputs: [4 * most, 4 * most, 0, 0],
+      sequence: this.sequence, ids, source, settings, random, ends, most, outputs: [4 * most, 4 * most, 0, 0],
       call: (request) => this.exports.native_extend_plain(this.model, request, 1, 0, seconds, 1),
       read: (request, sampled, logprobs) => {
         const count = Number(this.#view.getBigInt64(request + NUM_GENERATED, true));
@@ -130,10 +149,10 @@ class Kernel {
   }
 
   /** Return what may come next: of each token the log-probability, and the probability after penalty and filters. */
-  probabilities(ids, settings) {
+  probabilities({ ids, source, settings }) {
     const size = this.vocabSize;
     return this.#request({
-      sequence: this.other, ids, settings, random: { seed: 0, prompt: 0, position: 0 }, ends: [], most: 1,
+      sequence: this.other, ids, source, settings, random: { seed: 0, prompt: 0, position: 0 }, ends: [], most: 1,
       outputs: [0, 0, 0, 0, 4 * size, 8 * size],
       call: (request, a, b, c, d, before, after) =>
         this.exports.native_probabilities_plain(this.model, request, before, after, 1),

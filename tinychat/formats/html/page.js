@@ -3,6 +3,12 @@
 const MAX_TYPED = 2_000; // characters whose tokens are shown while they are typed
 const MIN_ALTERNATIVES = 5, MAX_ALTERNATIVES = 10; // shown for a token; beyond the first ones, only likely ones
 
+const WORDS = {
+  chat: ["Say something", "Your message", "Send"],
+  completion: ["Begin a text", "The beginning of a text, which the model continues", "Write"],
+  translation: ["Type a text to translate", "A text to translate", "Translate"],
+}; // by mode: placeholder and label of the text field, and the button
+
 function startPage() {
   const at = (id) => document.getElementById(id);
   const prompt = at("prompt"), send = at("send"), status = at("status");
@@ -109,8 +115,9 @@ function startPage() {
     const turn = new Turn(text, parent, seed);
     const before = header.mode === "chat" ? (parent?.path ?? []) : [];
     turn.promptIds = encoder.encode(text, before, panel.values.max_tokens);
+    turn.source = encoder.encodeSource(text);
     begin(turn, 0);
-    const unknown = text.length < LONGEST_WHOLE ? tokenizer.unknown(text) : [];
+    const unknown = text.length < LONGEST_WHOLE ? encoder.sourceTokenizer.unknown(text) : [];
     if (unknown.length) say(`Unknown to this model, left out: ${unknown.slice(0, 8).map(quoted).join(" ")}`);
     at("hint").dataset.unknown = unknown.slice(0, 8).map(quoted).join(" ");
     showHint();
@@ -128,9 +135,8 @@ function startPage() {
     for (const token of turn.tokens) stream.push(token.id);
     speaking = { job: ++jobs, turn, stream, version: panel.version };
     valuesOf.set(panel.version, panel.values);
-    const index = header.mode === "chat" ? turn.path.length - 1 : conversation.turns.length - 1;
-    const ids = turn.idsBefore(turn.tokens.length);
-    worker.postMessage({ type: "generate", job: jobs, ids, seed: turn.seed, prompt: index, position, settings: panel.snapshot });
+    const index = turn.path.length - 1, ids = turn.idsBefore(turn.tokens.length), { source } = turn;
+    worker.postMessage({ type: "generate", job: jobs, ids, source, seed: turn.seed, prompt: index, position, settings: panel.snapshot });
     draw();
     showButtons();
     scrollToEnd(true);
@@ -179,12 +185,14 @@ function startPage() {
       if (!isReady) return;
       for (const view of views.values()) if (view.turn !== turn) view.hideWhy();
       asked.set(++questions, { turn, index });
-      worker.postMessage({ type: "odds", number: questions, ids: turn.idsBefore(index), values: turn.settingsAt(index) });
+      const ids = turn.idsBefore(index), { source } = turn;
+      worker.postMessage({ type: "odds", number: questions, ids, source, settings: turn.settingsAt(index) });
     },
     /** Say an answer again up to a token, then another one, and go on from there: a turn beside it. */
     branch(old, index, id) {
       const turn = new Turn(old.prompt, old.parent, panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1);
       turn.promptIds = old.promptIds;
+      turn.source = old.source;
       turn.tokens = old.tokens.slice(0, index);
       turn.changes = old.changes.filter((change) => change.index < index).map((change) => ({ ...change }));
       const isEnd = header.ends.includes(id);
@@ -228,10 +236,9 @@ function startPage() {
       const text = shown(part);
       return i % 2 ? make("button", { type: "button", onclick: () => suggest(part) }, text) : text;
     })); // prettier-ignore
-    const isChat = header.mode === "chat";
-    prompt.placeholder = isChat ? "Say something" : "Begin a text";
-    prompt.setAttribute("aria-label", isChat ? "Your message" : "The beginning of a text, which the model continues");
-    send.textContent = isChat ? "Send" : "Write";
+    const [placeholder, label] = WORDS[header.mode];
+    prompt.placeholder = placeholder;
+    prompt.setAttribute("aria-label", label);
     at("about-button").disabled = at("settings-button").disabled = false;
     const isWide = matchMedia("(min-width: 64rem)").matches;
     showSettings(isWide);
@@ -258,7 +265,7 @@ function startPage() {
 
   function showButtons() {
     const isSpeaking = Boolean(speaking);
-    send.textContent = isSpeaking ? "Stop" : header?.mode === "chat" ? "Send" : "Write";
+    send.textContent = isSpeaking ? "Stop" : WORDS[header?.mode ?? "chat"][2];
     send.classList.toggle("stop", isSpeaking);
     send.disabled = !header || (!isReady && Boolean(waiting));
     at("welcome").hidden = conversation.turns.length > 0;
@@ -266,9 +273,9 @@ function startPage() {
 
   /** Draw the current branch. Views of turns are kept: only what is new is drawn. */
   function draw() {
-    const isChat = header.mode === "chat", turns = conversation.turns;
+    const isStory = header.mode === "completion", turns = conversation.turns;
     for (const turn of turns) {
-      if (!views.has(turn)) views.set(turn, new TurnView(turn, isChat, actions));
+      if (!views.has(turn)) views.set(turn, new TurnView(turn, !isStory, actions));
       views.get(turn).update();
     }
     const later = conversation.childrenOf(conversation.current);
@@ -324,8 +331,8 @@ function startPage() {
     const text = prompt.value, typed = at("typed");
     typed.hidden = !text;
     if (!text) return;
-    const ids = tokenizer.encode(text.slice(-MAX_TYPED));
-    const stream = tokenizer.stream();
+    const ids = encoder.sourceTokenizer.encode(text.slice(-MAX_TYPED));
+    const stream = encoder.sourceTokenizer.stream();
     const chips = ids.slice(-80).map((id) => make("span", { class: "chip" }, quoted(stream.push(id)) || "·"));
     const more = text.length > MAX_TYPED ? "more than " : "";
     typed.replaceChildren(make("span", { class: "count" }, more + counted(ids.length, "token")), make("span", { class: "chips", "aria-hidden": "true" }, ...chips)); // prettier-ignore
@@ -334,7 +341,7 @@ function startPage() {
   function submit() {
     if (speaking) return stop();
     const text = prompt.value;
-    if (!text && header.mode === "chat") return;
+    if (!text && header.mode !== "completion") return;
     const parent = edited ? edited.parent : conversation.current;
     edited = null;
     prompt.value = "";

@@ -7,6 +7,15 @@ class PromptEncoder {
     this.contextLength = header.context_length;
     this.template = header.template; // {user, assistant, end: ids; user_prefix, lowercase_all_caps}; null: no chat
     this.beginning = header.beginning;
+    this.source = header.source; // {tokenizer, begin, end} of what an encoder reads; null: there is none
+    this.sourceTokenizer = this.source ? new Tokenizer(this.source.tokenizer) : tokenizer;
+  }
+
+  /** Return the ids that the encoder reads, cut to the context; null if there is none. */
+  encodeSource(prompt) {
+    if (!this.source) return null;
+    const { begin, end } = this.source;
+    return [...begin, ...this.sourceTokenizer.encodeStart(prompt, this.contextLength), ...end].slice(0, this.contextLength);
   }
 
   /** Return the ids that an answer of up to `maxTokens` continues; `turns` are those before it, {prompt, answer}. */
@@ -15,7 +24,7 @@ class PromptEncoder {
       const room = this.contextLength - Math.min(maxTokens, Math.floor(this.contextLength / 2));
       return this.#encodeChat([...turns, { prompt, answer: null }], room);
     }
-    const ids = [...this.beginning, ...this.tokenizer.encodeEnd(prompt, this.contextLength)];
+    const ids = [...this.beginning, ...(this.source ? [] : this.tokenizer.encodeEnd(prompt, this.contextLength))];
     return ids.length ? ids : [0];
   }
 

@@ -61,6 +61,17 @@ class Tokenizer {
     return this.encode(text);
   }
 
+  /** Return the first `length` ids of a text, or more, like `encodeEnd`. */
+  encodeStart(text, length) {
+    for (let size = LONGEST_WHOLE; size < text.length; size *= 4) {
+      CUT.lastIndex = size / 2;
+      const found = CUT.exec(text), isCut = found && found.index < size;
+      const ids = this.encode(text.slice(0, isCut ? found.index + found[0].length : size));
+      if (ids.length >= length + MARGIN) return ids.slice(0, length);
+    }
+    return this.encode(text);
+  }
+
   /** Yield the matches of the pattern and what lies between them. */
   *#split(text) {
     if (this.pattern === null) {

@@ -19,7 +19,7 @@ function startWorker() {
     });
   }
 
-  async function generate({ job, ids, seed, prompt, position, settings: first }) {
+  async function generate({ job, ids, source, seed, prompt, position, settings: first }) {
     settings = first;
     running = job;
     const began = performance.now(), all = [...ids];
@@ -31,7 +31,8 @@ function startWorker() {
         break;
       }
       const most = Math.min(slow ? 1 : left, header.context_length);
-      const tokens = kernel.extend(all, values, { seed, prompt, position: made }, header.ends, most, CALL_SECONDS);
+      const random = { seed, prompt, position: made }, { ends } = header;
+      const tokens = kernel.extend({ ids: all, source, settings: values, random, ends, most, seconds: CALL_SECONDS });
       made += tokens.length;
       for (const { id } of tokens) all.push(id);
       const isOver = header.ends.includes(tokens.at(-1)?.id);
@@ -51,7 +52,7 @@ function startWorker() {
     async load({ model }) {
       const payload = await readPayload(model);
       header = payload.header;
-      postMessage({ type: "opened", header: { ...header, config: null, tensors: null, parts: null } });
+      postMessage({ type: "opened", header: { ...header, config: null, tensors: null, parts: null, encoder: null } });
       kernel = await Kernel.load(payload);
       postMessage({ type: "ready" });
     },
@@ -64,8 +65,8 @@ function startWorker() {
       settings = message.settings;
       if (!settings.slow) wake();
     },
-    odds({ number, ids, values }) {
-      postMessage({ type: "odds", number, ...kernel.probabilities(ids, values) });
+    odds({ number, ...request }) {
+      postMessage({ type: "odds", number, ...kernel.probabilities(request) });
     },
   };
 

@@ -1,4 +1,4 @@
-"""The native engine: decoder-only models of every architecture in C, on a CPU, without torch."""
+"""The native engine: models of every architecture in C, on a CPU, without torch."""
 
 import ctypes
 import itertools
@@ -13,13 +13,20 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
-from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS, Settings
+from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.computation import Computation
 from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
-from tinychat.model.kernel_layout import DTYPES, EMBEDDING, pack_config, tensor_names
+from tinychat.model.kernel_layout import (
+    DTYPES,
+    EMBEDDING,
+    encoder_tensor_names,
+    pack_config,
+    pack_encoder_config,
+    tensor_names,
+)
 from tinychat.model.precision import MIN_PARAMETERS, is_int8_accurate, read_losses, write_losses
 from tinychat.model.shapes import check_shapes
 from tinychat.store.models import ModelInfo, map_weights, read_training, refuse_infinite
@@ -44,7 +51,7 @@ TENSOR = "Pqq"
 REQUEST = struct.Struct("8P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
 NUM_GENERATED = 12
 """Index in a request of the number of tokens that the kernel has generated."""
-UNKNOWN_TOKEN = -2
+UNKNOWN_TOKEN, NO_MEMORY = -2, -3
 MIN_TOKENS_TIMED, MIN_SECONDS_TIMED, MAX_READ_RATIO = 8, 0.01, 2
 """A call measures the speed of its threads if it generated so many tokens or took so many seconds, and read at most
 MAX_READ_RATIO tokens per token generated. Other calls measure how fast threads wake up, or how fast a prompt is
@@ -73,7 +80,7 @@ class Work(NamedTuple):
 
 
 class NativeEngine:
-    """Implements `Engine` in C, for decoder-only models.
+    """Implements `Engine` in C.
 
     Args:
         info: of the model.
@@ -89,7 +96,7 @@ class NativeEngine:
             supported.
 
     Raises:
-        Unavailable: there is no compiler, or the model has an encoder or is too large.
+        Unavailable: there is no compiler, or the model is too large, or has an encoder and parallel sublayers.
         ModelError: the weights are missing, damaged, or of another architecture.
     """
 
@@ -107,8 +114,8 @@ class NativeEngine:
         load_reference: Callable[[ModelInfo], EngineLoading] | None = None,
     ) -> None:
         self.config = ModelConfig.from_dict(info.architecture)
-        if self.config.encoder_decoder:
-            raise Unavailable("the native engine knows no encoder")
+        if self.config.encoder_decoder and self.config.parallel:
+            raise Unavailable("the native engine knows no parallel sublayers beside an encoder")
         for name, most in LIMITS.items():
             if getattr(self.config, name) > most:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
@@ -130,19 +137,27 @@ class NativeEngine:
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         check_shapes(self.config, shapes, f"the weights in {info.folder}")
         refuse_infinite(tensors, info.weights_file)
-        names = list(tensor_names(self.config))
-        packed = b"".join(_pack_tensor(tensors.get(name)) for name in names)
+        packed = [_pack_tensor(tensors.get(name)) for name in tensor_names(self.config)]
         is_half = EMBEDDING in tensors and tensors[EMBEDDING].dtype == "BF16"
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
         config = pack_config(self.config, self.precision)
-        model = self._kernel.native_new_model(config, packed, len(names), self._tuner.most)
-        if not model:
+        model = self._kernel.native_new_model(config, b"".join(packed), len(packed), self._tuner.most)
+        if not model or not self._add_encoder(model, tensors):
+            self._kernel.native_free_model(model)
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
         self.set_drafting(self._drafts)
         threads = "up to " * (self._tuner.most > self._tuner.default) + count(self._tuner.most, "thread")
         self.about = f"native engine, {self.precision}, {self._level}, {threads}"
+
+    def _add_encoder(self, model: int, tensors: Mapping[str, MappedTensor]) -> bool:
+        """Give a model of the kernel its encoder, if it has one; return whether that succeeded."""
+        if not self.config.encoder_decoder:
+            return True
+        packed = [_pack_tensor(tensors.get(name)) for name in encoder_tensor_names(self.config)]
+        config = pack_encoder_config(self.config, self.precision)
+        return bool(self._kernel.native_add_encoder(model, config, b"".join(packed), len(packed)))
 
     def set_drafting(self, mode: str) -> None:
         """Draft `never`, `auto` or `always` from now on."""
@@ -172,7 +187,7 @@ class NativeEngine:
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:
         """Implement `Engine.extend`. A prefix that sequences share is read once."""
-        if not all(_supports(request.settings) for request in requests):
+        if not all(self._supports(request) for request in requests):
             return self._inside.extend(requests, n, top_logprobs, seconds)
         end = time.perf_counter() + seconds
         self._arrange(requests)
@@ -218,7 +233,7 @@ class NativeEngine:
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
         """Implement `Engine.probabilities`."""
-        if not _supports(request.settings):
+        if not self._supports(request):
             return self._inside.probabilities(request)
         self._arrange([request])
         size = self.config.vocab_size
@@ -232,10 +247,14 @@ class NativeEngine:
 
     def score(self, ids: Sequence[int]) -> list[float]:
         """Implement `Engine.score`."""
+        if self.config.encoder_decoder:
+            return self._inside.score(ids)
         return [logprob for logprobs, _ in self._windows(ids) for logprob in logprobs]
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
         """Implement `Engine.entropies`."""
+        if self.config.encoder_decoder:
+            return self._inside.entropies(ids)
         return [entropy for _, entropies in self._windows(ids) for entropy in entropies]
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
@@ -275,16 +294,28 @@ class NativeEngine:
         """Implement `Engine.trace`. Nothing is steered here, so the trace is not either."""
         return self._inside.trace(replace(request, steering=None), *labels, **options)
 
+    def _supports(self, request: Request) -> bool:
+        """Return whether the kernel supports each sampling setting that is in force; its encoder needs a source."""
+        settings = request.settings
+        is_known = all(getattr(settings, name) == SETTINGS[name].neutral for name in UNSUPPORTED)
+        return is_known and (bool(request.source) or not self.config.encoder_decoder)
+
     def _arrange(self, requests: Sequence[Request]) -> None:
         """Give each request the kernel's sequence of its slot, or an unused one."""
         slots = {request.slot for request in requests}
         self._spare += [self._sequences.pop(slot) for slot in list(self._sequences) if slot not in slots]
         for slot in slots - set(self._sequences):
             self._sequences[slot] = self._spare_sequence()
+        for request in requests if self.config.encoder_decoder else ():
+            source = _array(request.source or ())
+            sequence = self._sequences[request.slot]
+            self._check(self._kernel.native_set_source(self._model, sequence, _address(source), len(source)))
 
     def _check(self, result: int) -> None:
         if result == UNKNOWN_TOKEN:
             raise ModelError(f"a token is unknown: the model knows {self.config.vocab_size} tokens", DAMAGED)
+        if result == NO_MEMORY:
+            raise GenerationError("there is no memory for what the encoder reads", "ask for fewer at once")
         if result < 0:
             raise GenerationError(
                 "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
@@ -337,6 +368,8 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
         "native_free_model": (None, [c_void_p]),
         "native_new_sequence": (c_void_p, [c_void_p]),
         "native_free_sequence": (None, [c_void_p, c_void_p]),
+        "native_add_encoder": (c_int, [c_void_p, c_char_p, c_char_p, c_int64]),
+        "native_set_source": (c_int, [c_void_p, c_void_p, c_void_p, c_int]),
         "native_extend": (c_int, [c_void_p, c_void_p, c_int, c_int, c_double, c_int]),
         "native_probabilities": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, c_int]),
         "native_set_drafting": (None, [c_void_p, c_int]),
@@ -349,11 +382,6 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
         function.restype, function.argtypes = result, arguments
         setattr(declared, name, function)
     return declared
-
-
-def _supports(settings: Settings) -> bool:
-    """Return whether the kernel supports each sampling setting that is in force."""
-    return all(getattr(settings, name) == SETTINGS[name].neutral for name in UNSUPPORTED)
 
 
 def _pack_tensor(tensor: MappedTensor | None) -> bytes:
@@ -383,13 +411,14 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
 
     The losses are measured, with `threads`, when a model is first opened, and cached until its weights change. Without
     a measurement, the precision is `f32` for small models and on processors without integer dot products, where int8
-    gains nothing; for models in training, whose weights change all the time; and for models without a validation text.
+    gains nothing; for models in training, whose weights change all the time; and for translators and models without a
+    validation text.
 
     Raises:
-        Unavailable: If there is no compiler, or the model has an encoder or is too large.
+        Unavailable: If there is no compiler, or the model is too large.
         ModelError: If the weights are missing, damaged, or of another architecture.
     """
-    if info.parameters <= MIN_PARAMETERS or info.snapshot or levels_here()[0] == "plain":
+    if info.parameters <= MIN_PARAMETERS or info.snapshot or info.mode == "translation" or levels_here()[0] == "plain":
         return "f32"
     if (losses := read_losses(info)) is not None:
         return _choose(losses)

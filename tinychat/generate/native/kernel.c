@@ -1,4 +1,4 @@
-/* A decoder-only transformer on a CPU: from token ids to logits to the next tokens, in plain C.
+/* A transformer on a CPU, decoder-only or encoder-decoder: from token ids to logits to the next tokens, in plain C.
 
    All threads run the same code, each on its share of the rows of each matrix, and meet at barriers. Between calls they
    sleep. Arithmetic is in f32; the weights of matrices are stored in f32, bf16 or int8.
@@ -51,6 +51,8 @@
 #define native_score EXPORTED(native_score)
 #define native_set_drafting EXPORTED(native_set_drafting)
 #define native_count_work EXPORTED(native_count_work)
+#define native_add_encoder EXPORTED(native_add_encoder)
+#define native_set_source EXPORTED(native_set_source)
 
 #if defined(__AVX512VNNI__)
 enum { LANES = 16 };
@@ -70,6 +72,7 @@ static const int context_lengths[NUM_CONTEXT_LENGTHS] = {2, 3, 4, 5, 6, 8, 12, L
 enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
+enum { DECODER_ALONE, DECODER, ENCODER };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
 enum { LARGE_PAGE = 2 << 20, LARGE_CACHE = 64 << 20, LARGE_TABLE = 16 << 20 };
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
@@ -85,7 +88,7 @@ typedef struct {
     int32_t vocab_size, context_length, n_layer, n_head, n_kv_head, d_model, d_ff;
     int32_t norm, norm_is_before, final_norm, feed_forward, position, qk_norm, output_projection;
     int32_t previous_token_embeddings, bigram_embedding, ngram_order, precision;
-    int32_t d_head, rotary_width, parallel, scale_scores; /* `rotary_width`: coordinates of each head that are turned */
+    int32_t stack, d_head, rotary_width, parallel, scale_scores; /* `rotary_width`: coordinates of each head that are turned */
     float norm_eps, rotary_base, embedding_scale;
 } Config;
 
@@ -149,8 +152,9 @@ typedef struct {
 
 typedef struct {
     int window; /* number of newest tokens to attend to; 0: all */
-    Norm before_attention, before_feed_forward, of_queries, of_keys;
-    Matrix query_key_value, output, up, gate, down;
+    Norm before_attention, before_cross_attention, before_feed_forward;
+    Norm of_queries, of_keys, of_cross_queries, of_cross_keys;
+    Matrix query_key_value, output, cross_query, cross_key_value, cross_output, up, gate, down;
 } Layer;
 
 /* A small linear layer, transposed: for each input a row of weights, and a row of biases. A row is as long as whole lanes
@@ -176,6 +180,9 @@ struct Sequence {
     float *cache;   /* keys and values, [key/value head][block][layer], in blocks of LANES tokens */
     uint8_t *used;  /* for each token of the vocabulary whether the sequence contains it; kept up for the repetition penalty */
     size_t mapped;  /* bytes of the cache if it is mapped into memory; 0 if it is allocated */
+    int32_t *source;    /* ids that the encoder has read; NULL: none yet */
+    float *source_cache; /* keys and values of cross-attention, laid out as in `cache` */
+    int source_count;
     Sequence *next; /* of the same model */
 };
 
@@ -225,6 +232,7 @@ typedef struct Model {
     Matrix head;
     Chunk **chunks; /* the newest chunk of each share */
     NGrams ngrams;
+    struct Model *encoder; /* a model without a head, of one thread; NULL: none */
     /* state of a call */
     Sequence *sequences; /* all that exist */
     int rows, runs, num_outputs;
@@ -723,19 +731,31 @@ static void project(Model *model, int thread, int layer, const float *x) {
     if (model->threads < model->max_threads || !has_whole_heads(model)) barrier(model, thread);
 }
 
+/* Return where the keys and values of a head in a layer begin. */
+static float *blocks_of(const Model *model, float *cache, int layer, int head) {
+    return cache + head * model->head_step + layer * model->block_size;
+}
+
+static void store_key_and_value(const Model *model, float *blocks, int slot, const float *key, const float *value) {
+    const int width = model->d_head;
+    float *block = blocks + slot / LANES * model->block_step, *values = block + width * LANES;
+    for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
+    memcpy(values + slot % LANES * model->wide_head, value, (size_t)width * sizeof *value);
+}
+
 /* Do a thread's share of self-attention over all heads and runs: store new keys and values in the cache, then attend from
    each row to what precedes it. */
 static void self_attention(Model *model, int thread, int layer, float *scores) {
     const Config *config = &model->config;
     const Layer *own = &model->layers[layer];
-    const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
+    const int width = model->d_head, group = config->n_head / config->n_kv_head;
     const int qkv_stride = own->query_key_value.vectors * LANES;
     const int key_offset = config->n_head * width, value_offset = key_offset + config->n_kv_head * width;
     const int units = model->runs * config->n_kv_head;
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
         const Run *run = &model->run[unit % model->runs];
         const int head = unit / model->runs;
-        float *blocks = run->sequence->cache + head * model->head_step + layer * model->block_size;
+        float *blocks = blocks_of(model, run->sequence->cache, layer, head);
         for (int row = run->first; row < run->first + run->count; row++) {
             const int slot = model->row[row].position;
             const int first = own->window && slot >= own->window ? slot + 1 - own->window : 0, skipped = first / LANES;
@@ -743,9 +763,7 @@ static void self_attention(Model *model, int thread, int layer, float *scores) {
             float *key = qkv + key_offset + head * width, *value = qkv + value_offset + head * width;
             if (config->qk_norm) normalize_head(config, &own->of_keys, key);
             if (config->position == ROTARY) rotate(model, key, slot);
-            float *block = blocks + slot / LANES * model->block_step, *values = block + width * LANES;
-            for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
-            memcpy(values + slot % LANES * wide, value, (size_t)width * sizeof *value);
+            store_key_and_value(model, blocks, slot, key, value);
             for (int i = 0; i < group; i++) {
                 float *query = qkv + (head * group + i) * width;
                 if (config->qk_norm) normalize_head(config, &own->of_queries, query);
@@ -756,6 +774,30 @@ static void self_attention(Model *model, int thread, int layer, float *scores) {
             }
         }
     }
+}
+
+/* Do a thread's share of cross-attention: attend from each row to the source of its sequence. */
+static void cross_attention(Model *model, int thread, int layer, float *scores) {
+    const Config *config = &model->config;
+    const Layer *own = &model->layers[layer];
+    const int width = model->d_head, group = config->n_head / config->n_kv_head, units = model->rows * config->n_head;
+    for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
+        const int row = unit / config->n_head, head = unit % config->n_head;
+        const Sequence *sequence = model->row[row].sequence;
+        float *query = model->qkv + (int64_t)row * own->cross_query.vectors * LANES + head * width;
+        if (config->qk_norm) normalize_head(config, &own->of_cross_queries, query);
+        attend(
+            model, query, blocks_of(model, sequence->source_cache, layer, head / group), 0, sequence->source_count, scores,
+            model->attended + (int64_t)row * model->wide_heads + head * width);
+    }
+}
+
+/* Add what attention has gathered to the residual stream. */
+static void add_attended(Model *model, int thread, const Matrix *output) {
+    if (model->config.output_projection)
+        multiply(model, thread, output, model->attended, model->wide_heads, model->x, model->stride, 1, model->rows);
+    else if (thread == 0)
+        for (int index = 0; index < model->rows * model->stride; index++) model->x[index] += model->attended[index];
 }
 
 /* Read the embedding of an id: from its table or, where that is large and tied, from the head. */
@@ -860,13 +902,18 @@ static void run_layers(Model *model, int thread) {
         project(model, thread, i, x);
         self_attention(model, thread, i, scores);
         barrier(model, thread);
-        if (config->output_projection) {
-            multiply(
-                model, thread, &layer->output, model->attended, model->wide_heads, model->x, model->stride, 1, model->rows);
-        } else if (thread == 0) {
-            for (int index = 0; index < model->rows * model->stride; index++) model->x[index] += model->attended[index];
-        }
+        add_attended(model, thread, &layer->output);
         after_sublayer(model, thread, &layer->before_attention);
+        if (config->stack == DECODER) {
+            x = before_sublayer(model, &layer->before_cross_attention, normed, model->rows, model->x);
+            const Matrix *query = &layer->cross_query;
+            multiply(model, thread, query, x, model->stride, model->qkv, query->vectors * LANES, 0, model->rows);
+            barrier(model, thread);
+            cross_attention(model, thread, i, scores);
+            barrier(model, thread);
+            add_attended(model, thread, &layer->cross_output);
+            after_sublayer(model, thread, &layer->before_cross_attention);
+        }
         if (config->feed_forward != NO_FEED_FORWARD) {
             x = config->parallel ? beside : before_sublayer(model, &layer->before_feed_forward, normed, model->rows, model->x);
             feed_forward(model, thread, layer, x);
@@ -1296,7 +1343,7 @@ static void find_top(const float *logits, int count, int wanted, int32_t *ids, f
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-enum { NOT_FINITE = -1, UNKNOWN_TOKEN = -2 };
+enum { NOT_FINITE = -1, UNKNOWN_TOKEN = -2, NO_MEMORY = -3 };
 
 static int common_prefix(const int32_t *a, const int32_t *b, int count) {
     int same = 0;
@@ -1324,6 +1371,11 @@ static int ids_are_valid(const Model *model, const int32_t *ids, int64_t count) 
     return count > 0;
 }
 
+static int have_same_source(const Sequence *a, const Sequence *b) {
+    return a->source_count == b->source_count &&
+           (a->source_count == 0 || memcmp(a->source, b->source, (size_t)a->source_count * sizeof *a->source) == 0);
+}
+
 /* Set up a job. A prefix shared with a sequence in the cache is copied from there, and one shared with an earlier job is
    computed once. */
 static void begin_job(Model *model, Job *jobs, int index) {
@@ -1334,6 +1386,7 @@ static void begin_job(Model *model, Job *jobs, int index) {
     const int count = job->count = (int)(request->count - request->first);
     int cached = common_prefix(sequence->ids, ids, sequence->cached < count ? sequence->cached : count);
     for (Sequence *other = model->sequences; other && cached < count - 1; other = other->next) {
+        if (!have_same_source(other, sequence)) continue;
         int shared = common_prefix(other->ids, ids, other->cached < count ? other->cached : count);
         if (shared > cached) cached = shared, donor = other;
     }
@@ -1349,7 +1402,7 @@ static void begin_job(Model *model, Job *jobs, int index) {
     job->leader = NULL;
     job->shared = job->num_read;
     for (int i = 0; i < index && job->num_read < count - 1; i++) {
-        if (jobs[i].is_done) continue;
+        if (jobs[i].is_done || !have_same_source(jobs[i].sequence, sequence)) continue;
         int shared = common_prefix(jobs[i].sequence->ids, ids, jobs[i].count < count ? jobs[i].count : count - 1);
         if (shared > job->shared) job->shared = shared, job->leader = jobs[i].sequence;
     }
@@ -1629,6 +1682,8 @@ void native_free_sequence(Model *model, Sequence *sequence) {
     if (sequence->mapped) munmap(sequence->cache, sequence->mapped);
     else free(sequence->cache);
     free(sequence->used);
+    free(sequence->source);
+    free(sequence->source_cache);
     free(sequence);
 }
 
@@ -1988,6 +2043,19 @@ static void make_tables(Model *model, const Config *config, Reader *reader) {
     }
 }
 
+static void read_cross_attention(Reader *reader, Model *model, Layer *layer) {
+    const Config *config = &model->config;
+    const int width = config->d_model, heads = config->n_head * model->d_head, keys = config->n_kv_head * model->d_head;
+    read_norm(reader, &layer->before_cross_attention, width);
+    read_matrix(reader, model, &layer->cross_query, width, config->precision, 1, &heads);
+    read_matrix(reader, model, &layer->cross_key_value, width, config->precision, 2, (int[]){keys, keys});
+    if (config->qk_norm) {
+        read_norm(reader, &layer->of_cross_queries, model->d_head);
+        read_norm(reader, &layer->of_cross_keys, model->d_head);
+    }
+    if (config->output_projection) read_matrix(reader, model, &layer->cross_output, heads, config->precision, 1, &width);
+}
+
 static void read_layers(Reader *reader, Model *model, const Config *config) {
     const int width = config->d_model, precision = config->precision;
     const int heads = config->n_head * model->d_head, keys = config->n_kv_head * model->d_head;
@@ -2000,6 +2068,7 @@ static void read_layers(Reader *reader, Model *model, const Config *config) {
             read_norm(reader, &layer->of_keys, model->d_head);
         }
         if (config->output_projection) read_matrix(reader, model, &layer->output, heads, precision, 1, &width);
+        if (config->stack == DECODER) read_cross_attention(reader, model, layer);
         if (config->feed_forward == NO_FEED_FORWARD) continue;
         read_norm(reader, &layer->before_feed_forward, width);
         read_matrix(reader, model, &layer->up, width, precision, 1, &config->d_ff);
@@ -2022,6 +2091,8 @@ static void free_matrix(Matrix *matrix) {
 
 void native_free_model(Model *model) {
     if (model == NULL) return;
+    while (model->encoder && model->encoder->sequences) native_free_sequence(model->encoder, model->encoder->sequences);
+    native_free_model(model->encoder);
     pthread_mutex_lock(&model->lock);
     model->is_ending = 1;
     pthread_cond_broadcast(&model->work_available);
@@ -2031,10 +2102,7 @@ void native_free_model(Model *model) {
     pthread_cond_destroy(&model->work_available);
     for (int i = 0; model->layers && i < model->config.n_layer; i++) {
         Layer *layer = &model->layers[i];
-        free_norm(&layer->before_attention);
-        free_norm(&layer->before_feed_forward);
-        free_norm(&layer->of_queries);
-        free_norm(&layer->of_keys);
+        for (Norm *norm = &layer->before_attention; norm <= &layer->of_cross_keys; norm++) free_norm(norm);
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
     for (int i = 0; model->earlier && i < model->config.previous_token_embeddings; i++) free(model->earlier[i]);
@@ -2122,7 +2190,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     make_tables(model, config, &reader);
     if (!reader.failed) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
-    if (!reader.failed)
+    if (!reader.failed && config->stack != ENCODER)
         read_matrix(&reader, model, &model->head, config->d_model, config->precision, 1, &config->vocab_size);
     if (config->ngram_order && !reader.failed) read_ngrams(&reader, config, &model->ngrams);
     if (!reader.failed) allocate_buffers(model, config, threads, &reader);
@@ -2144,4 +2212,127 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
         }
     }
     return model;
+}
+
+/* --- the encoder ------------------------------------------------------------------------------------------------------ */
+
+/* Give a model its encoder. Return whether the tensors fit the configuration, and memory sufficed. */
+int native_add_encoder(Model *model, const Config *config, const Tensor *tensors, int64_t count) {
+    model->encoder = native_new_model(config, tensors, count, 1);
+    return model->encoder && native_new_sequence(model->encoder);
+}
+
+/* Begin a pass with rows of the encoder's only sequence, from a position on; return their number. */
+static int take_rows(Model *encoder, int first, int count) {
+    const int rows = count - first < MAX_ROWS ? count - first : MAX_ROWS;
+    begin_pass(encoder);
+    add_rows(encoder, encoder->sequences, first, rows);
+    return rows;
+}
+
+/* Compute queries, keys and values of all rows of a layer, so that each can attend to all others. */
+static void project_source(Model *encoder, int layer, const float *states, float *queries, int count) {
+    const Config *config = &encoder->config;
+    const Layer *own = &encoder->layers[layer];
+    const int width = encoder->d_head, stride = own->query_key_value.vectors * LANES;
+    float normed[MAX_ROWS * encoder->stride] __attribute__((aligned(64)));
+    for (int first = 0, rows; first < count; first += rows) {
+        rows = take_rows(encoder, first, count);
+        const float *x = before_sublayer(encoder, &own->before_attention, normed, rows, states + (int64_t)first * encoder->stride);
+        multiply(encoder, 0, &own->query_key_value, x, encoder->stride, encoder->qkv, stride, 0, rows);
+        for (int row = 0; row < rows; row++)
+            for (int head = 0; head < config->n_head + config->n_kv_head; head++) { /* of the queries, then of the keys */
+                float *at = encoder->qkv + (int64_t)row * stride + head * width;
+                const int is_key = head >= config->n_head, kv_head = head - config->n_head;
+                if (config->qk_norm) normalize_head(config, is_key ? &own->of_keys : &own->of_queries, at);
+                if (config->position == ROTARY) rotate(encoder, at, first + row);
+                if (!is_key) memcpy(queries + ((int64_t)(first + row) * config->n_head + head) * width, at, (size_t)width * sizeof *at);
+                else store_key_and_value(
+                    encoder, blocks_of(encoder, encoder->sequences->cache, layer, kv_head), first + row, at, at + config->n_kv_head * width);
+            }
+    }
+}
+
+/* Run the encoder over `states`, which hold the embeddings of a source: attention goes in both directions. */
+static void run_encoder(Model *encoder, float *states, float *queries, int count) {
+    const Config *config = &encoder->config;
+    const int width = encoder->d_head, group = config->n_head / config->n_kv_head, stride = encoder->stride;
+    float normed[MAX_ROWS * stride] __attribute__((aligned(64)));
+    float scores[encoder->slots] __attribute__((aligned(64)));
+    for (int i = 0; i < config->n_layer; i++) {
+        Layer *layer = &encoder->layers[i];
+        project_source(encoder, i, states, queries, count);
+        for (int first = 0, rows; first < count; first += rows) {
+            rows = take_rows(encoder, first, count);
+            memcpy(encoder->x, states + (int64_t)first * stride, (size_t)(rows * stride) * sizeof *states);
+            for (int row = 0; row < rows; row++)
+                for (int head = 0; head < config->n_head; head++)
+                    attend(
+                        encoder, queries + ((int64_t)(first + row) * config->n_head + head) * width,
+                        blocks_of(encoder, encoder->sequences->cache, i, head / group), 0, count, scores,
+                        encoder->attended + (int64_t)row * encoder->wide_heads + head * width);
+            add_attended(encoder, 0, &layer->output);
+            after_sublayer(encoder, 0, &layer->before_attention);
+            if (config->feed_forward != NO_FEED_FORWARD) {
+                feed_forward(encoder, 0, layer, before_sublayer(encoder, &layer->before_feed_forward, normed, rows, encoder->x));
+                after_sublayer(encoder, 0, &layer->before_feed_forward);
+            }
+            memcpy(states + (int64_t)first * stride, encoder->x, (size_t)(rows * stride) * sizeof *states);
+        }
+    }
+    for (int row = 0; config->final_norm && row < count; row++)
+        normalize(config, &encoder->norm, states + (int64_t)row * stride, states + (int64_t)row * stride);
+}
+
+/* Store the keys and values of the encoder's states, to which each layer of the decoder attends. */
+static void store_source(Model *model, Sequence *sequence, const float *states, int count) {
+    const Config *config = &model->config;
+    const int width = model->d_head;
+    for (int i = 0; i < config->n_layer; i++) {
+        const Layer *layer = &model->layers[i];
+        const int stride = layer->cross_key_value.vectors * LANES;
+        for (int first = 0; first < count; first += MAX_ROWS) {
+            const int rows = count - first < MAX_ROWS ? count - first : MAX_ROWS;
+            const float *x = states + (int64_t)first * model->stride;
+            multiply(model, 0, &layer->cross_key_value, x, model->stride, model->qkv, stride, 0, rows);
+            for (int row = 0; row < rows; row++)
+                for (int head = 0; head < config->n_kv_head; head++) {
+                    float *key = model->qkv + (int64_t)row * stride + head * width;
+                    if (config->qk_norm) normalize_head(config, &layer->of_cross_keys, key);
+                    float *blocks = blocks_of(model, sequence->source_cache, i, head);
+                    store_key_and_value(model, blocks, first + row, key, key + config->n_kv_head * width);
+                }
+        }
+    }
+}
+
+/* Let a sequence translate a source of at most a context, which the encoder reads unless it is that of the sequence already.
+   Return 0, UNKNOWN_TOKEN or NO_MEMORY. */
+int native_set_source(Model *model, Sequence *sequence, const int32_t *ids, int count) {
+    Model *encoder = model->encoder;
+    const size_t size = (size_t)count * sizeof *ids;
+    if (count == sequence->source_count && memcmp(sequence->source, ids, size) == 0) return 0;
+    if (!ids_are_valid(encoder, ids, count) || count > model->config.context_length) return UNKNOWN_TOKEN;
+    if (!sequence->source) sequence->source = allocate(model->config.context_length, sizeof *ids);
+    if (!sequence->source_cache) sequence->source_cache = allocate(model->config.n_kv_head * model->head_step, sizeof(float));
+    float *states = allocate((int64_t)count * encoder->stride, sizeof *states);
+    float *queries = allocate((int64_t)count * encoder->wide_heads, sizeof *queries);
+    const int has_memory = sequence->source && sequence->source_cache && states && queries;
+    if (has_memory) {
+        model->threads = 1; /* the others sleep until the next call */
+        memcpy(encoder->sequences->ids, ids, size);
+        for (int first = 0, rows; first < count; first += rows) {
+            rows = take_rows(encoder, first, count);
+            embed(encoder);
+            memcpy(states + (int64_t)first * encoder->stride, encoder->x, (size_t)(rows * encoder->stride) * sizeof *states);
+        }
+        run_encoder(encoder, states, queries, count);
+        store_source(model, sequence, states, count);
+        memcpy(sequence->source, ids, size);
+        sequence->source_count = count;
+        sequence->cached = 0;
+    }
+    free(states);
+    free(queries);
+    return has_memory ? 0 : NO_MEMORY;
 }

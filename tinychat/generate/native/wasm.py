@@ -22,7 +22,8 @@ ZIG = "0.17.1"
 TARGET = Path(tinychat.__file__).parent / "formats" / "html" / "kernel.wasm"
 EXPORTS = (
     "malloc", "free", "native_new_model_plain", "native_new_sequence_plain", "native_extend_plain",
-    "native_probabilities_plain", "native_score_plain", "native_set_drafting_plain",
+    "native_probabilities_plain", "native_score_plain", "native_set_drafting_plain", "native_add_encoder_plain",
+    "native_set_source_plain",
 )  # fmt: skip
 FLAGS = (
     "-target", "wasm32-wasi-musl", "-mcpu=generic+simd128", "-mexec-model=reactor", "-std=gnu11", "-O3", "-g0",
