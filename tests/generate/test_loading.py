@@ -60,7 +60,7 @@ def test_the_reference_engine_of_a_model_on_the_cpu_runs_there_too(
 def test_large_models_run_on_a_gpu_and_others_if_requested(letters: Path) -> None:
     info = read_info(letters)
     assert device_of(Settings(), replace(info, parameters=MAX_NATIVE_PARAMETERS + 1)) == "cuda"
-    assert device_of(Settings(), replace(info, mode="translation")) == "cuda"
+    assert device_of(Settings(), replace(info, mode="translation")) == "cpu"
     assert device_of(Settings(engine="torch"), info) == "cuda"
     assert device_of(Settings(engine="native"), replace(info, parameters=MAX_NATIVE_PARAMETERS + 1)) == "cpu"
     assert device_of(Settings(device="cuda"), info) == "cuda"
