@@ -1,5 +1,6 @@
 """`tinychat.load`: stream, generate, chat and score, in Python as on the command line."""
 
+import inspect
 import json
 import os
 import signal
@@ -31,6 +32,16 @@ def test_every_public_name_is_there_and_documented() -> None:
         assert getattr(tinychat, name).__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = tinychat.nothing  # type: ignore[attr-defined]
+
+
+def test_docstrings_tell_of_every_argument() -> None:
+    classes = (tinychat.Model, tinychat.Chat, tinychat.Run, tinychat.Stream)
+    methods = [value for one in classes for name, value in vars(one).items() if name[0] != "_" and callable(value)]
+    for function in [tinychat.load, tinychat.train, tinychat.models, tinychat.runs, *methods]:
+        doc = function.__doc__ or ""
+        names = [name for name in inspect.signature(function).parameters if name != "self"]
+        missing = [name for name in names if f" {name}: " not in doc and f"*{name}: " not in doc]
+        assert not missing or "Arguments and errors are those of" in doc, (function, missing)
 
 
 def test_a_stream_is_the_answer_token_by_token(loaded: Model) -> None:

@@ -4,16 +4,18 @@ Each model that can be loaded by its name is one of `llm`'s, and each setting on
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llm
 from llm.parts import Message, TextPart
 from pydantic import Field, create_model
 
-from tinychat.api.model import Model, load, models
 from tinychat.config.option import Option
 from tinychat.config.settings import LOADING, SETTINGS
-from tinychat.session.messages import parse_messages
+from tinychat.store.models import list_models
+
+if TYPE_CHECKING:
+    from tinychat.api.model import Model
 
 PREFIX = "tinychat/"
 
@@ -21,7 +23,7 @@ PREFIX = "tinychat/"
 @llm.hookimpl
 def register_models(register: Callable[[llm.Model], None]) -> None:
     """Register all models."""
-    for one in models():
+    for one in list_models().sound:
         register(TinychatModel(one.name))
 
 
@@ -54,6 +56,8 @@ class TinychatModel(llm.Model):
         self, prompt: llm.Prompt, stream: bool, response: llm.Response, conversation: llm.Conversation | None
     ) -> Iterator[str]:
         """Yield the texts of the tokens of the answer, after the turns of the conversation, if there is one."""
+        from tinychat.session.messages import parse_messages
+
         given = {name: value for name, value in prompt.options.model_dump().items() if value is not None}
         settings = {name: value for name, value in given.items() if name not in LOADING}
         model = self._load({name: value for name, value in given.items() if name in LOADING})
@@ -68,7 +72,9 @@ class TinychatModel(llm.Model):
         response.set_usage(input=len(answer.prompt_ids), output=len(answer.tokens))
         response.response_json = {"finish_reason": answer.finish_reason, "seed": answer.seed}
 
-    def _load(self, settings: dict[str, Any]) -> Model:
+    def _load(self, settings: dict[str, Any]) -> "Model":
+        from tinychat.api.model import load
+
         if self._loaded is None or self._loaded[0] != settings:
             self._loaded = settings, load(self._name, **settings)
         return self._loaded[1]

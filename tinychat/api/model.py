@@ -118,7 +118,7 @@ class Model:
 
     @property
     def folder(self) -> Path:
-        """Folder that holds it."""
+        """Folder or file that holds it."""
         return self._opened.info.folder
 
     @property
@@ -174,6 +174,7 @@ class Model:
         Raises:
             UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
             SettingError: If a setting has a wrong value.
+            TokenizerError: If the model's chat template cannot be rendered.
             GenerationError: While iterating, if the model gave NaN or infinite logits.
         """
         prompt, own = _check_text(prompt), self._settings(settings)
@@ -209,6 +210,7 @@ class Model:
         Raises:
             UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
             SettingError: If a setting has a wrong value.
+            TokenizerError: If the model's chat template cannot be rendered.
             GenerationError: If the model gave NaN or infinite logits.
         """
         own = self._settings(settings)
@@ -423,6 +425,7 @@ class Chat:
         Raises:
             UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
             SettingError: If a setting has a wrong value.
+            TokenizerError: If the model's chat template cannot be rendered.
             GenerationError: If the model gave NaN or infinite logits.
         """
         with self.stream(prompt, logprobs=logprobs, **settings) as tokens:
