@@ -263,6 +263,11 @@ def test_transformers_computes_the_same_as_we_for_every_shape(transformers: Any,
         generated = theirs.generate(**asked, **greedy)[0].tolist()
         assert generated == written, name
         assert reader.decode(generated, skip_special_tokens=True) == tokenizer.decode(generated)
+        if options.get("position") == "learned":
+            longest = theirs.generate(**asked, do_sample=False, eos_token_id=None)
+            assert longest.shape[1] == length
+            with pytest.raises(ValueError, match="the text has 49 tokens, and the model has 48 positions"):
+                theirs(torch.cat((longest, longest[:, :1]), dim=1))
         if options.get("ngram_order"):
             beams = greedy | {"num_beams": 3, "max_length": 20}
             uncached = theirs.generate(**asked, **beams, use_cache=False)

@@ -105,6 +105,9 @@ def describe_generation(info: ModelInfo) -> dict[str, Any]:
         values["top_k"] = 0  # there, none given is 50
     off = {name: SETTINGS[name].neutral for name in GENERATION} | {"num_beams": 1}
     found = {GENERATION[name]: value for name, value in values.items() if value != off[name]}
+    if info.architecture["position"] == "learned":  # no text may be longer than the table of positions
+        del found["max_new_tokens"]
+        found["max_length"] = info.architecture["context_length"]
     return {"do_sample": not settings.greedy, **found}
 
 

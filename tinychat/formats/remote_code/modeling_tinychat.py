@@ -202,6 +202,8 @@ class Stack(nn.Module):
         positions = ((ids != NO_TOKEN).cumsum(-1) - 1).clamp(min=0)[:, -time:]  # [B, T]: padding counts for nothing
         length = max(config.context_length, ids.shape[1])
         if config.position == "learned":
+            if length > config.context_length:
+                raise ValueError(f"the text has {length} tokens, and the model has {config.context_length} positions")
             x = x + self.position["table"](positions)
         elif config.position == "sinusoidal":
             angles = position_angles(length, config.d_model, 10_000.0).to(x.device)[positions]  # [B, T, ⌈D/2⌉]
