@@ -225,15 +225,14 @@ class Scheduler:
         if not batch.answers:
             return
         for answer, records in batch.step():
+            found: list[Event] = []
             try:
-                job = self._running.get(answer)
-                for record in records:
-                    if job is not None:
-                        self._add(job, record)
+                found.extend(records)
             except Exception as error:  # of this answer alone, such as choices that the model cannot write
                 batch.remove(answer)
-                if job := self._running.get(answer):
-                    self._add(job, error)
+                found.append(error)
+            if found and (job := self._running.get(answer)):
+                self._add(job, *found)
         self._running = {answer: job for answer, job in self._running.items() if answer.finished is None}
 
     def _score(self) -> None:
@@ -263,7 +262,7 @@ class Scheduler:
         self._add(job, Scored(ids, tokens))
 
     def _add(self, job: Job, *events: Event) -> None:
-        self.num_finished += sum(isinstance(event, Finished | Scored | Exception) for event in events)
+        self.num_finished += any(isinstance(event, Finished | Scored | Exception) for event in events[-1:])
         job.events += events
         self._posted[job] = None
 
