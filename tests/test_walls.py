@@ -54,6 +54,7 @@ LAZY = {"torch", "safetensors"}
 
 WITHOUT_TORCH = {
     "api/model.py",
+    "api/runs.py",
     "generate/engine.py",
     "model/config.py",
     "model/shapes.py",

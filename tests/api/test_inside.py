@@ -3,6 +3,7 @@
 import html
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import tinychat
 from tinychat import Answer, Model
 from tinychat.api import html as page
+from tinychat.api.model import Models, ModelSummary
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +144,16 @@ class Page(HTMLParser):
 HOSTILE = '</div><script>alert(1)</script><img src=x onerror="alert(1)">\x1b]0;x\x07\' & "'
 
 
-def test_the_words_of_a_model_are_never_markup(answer: Answer) -> None:
-    from dataclasses import replace
+def test_the_words_of_a_model_drive_no_terminal(loaded: Model, answer: Answer) -> None:
+    chat = loaded.chat()
+    chat.answers.append(replace(answer, prompt=HOSTILE, text=HOSTILE))
+    models = Models([ModelSummary(HOSTILE, Path(), "chat", 1, HOSTILE)])
+    for record in (replace(answer, text=HOSTILE, model=HOSTILE), chat, models):
+        assert "\x1b" not in repr(record)
+        assert "alert(1)" in repr(record)
 
+
+def test_the_words_of_a_model_are_never_markup(answer: Answer) -> None:
     from tinychat.commands.results import Bar, BarChart, HeatMap, HeatMaps, ShadedText, SmallMap, Table
     from tinychat.events import Evaluated, Sampled, Stepped, TopLogprob
 

@@ -168,6 +168,8 @@ def test_ctrl_c_ends_a_stream_between_two_tokens(loaded: Model, interrupting: Ca
     with pytest.raises(KeyboardInterrupt):
         list(stream)
     assert stream.answer.finish_reason == "interrupted"
+    list(stream)  # it goes on, and nothing is lost
+    assert (stream.answer.text, stream.answer.finish_reason) == (whole, "length")
     interrupting()
     with pytest.raises(KeyboardInterrupt):
         loaded.generate(["abc", "x"])

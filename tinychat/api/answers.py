@@ -20,7 +20,7 @@ from tinychat.events import (
 )
 from tinychat.generate import answer as generate_answer
 from tinychat.session.conversation import Turn
-from tinychat.textutil import count, shorten
+from tinychat.textutil import count, escape_controls, shorten
 
 MAX_SHOWN = 60
 """Maximum number of characters of a text in the representation of a record."""
@@ -59,7 +59,7 @@ class Answer:
 
     def __repr__(self) -> str:
         prompt, text = (shorten(repr(text), MAX_SHOWN) for text in (self.prompt, self.text))
-        return f"<Answer {text} to {prompt} · {self._facts}>"
+        return f"<Answer {text} to {prompt} · {escape_controls(self._facts)}>"
 
     @property
     def _facts(self) -> str:

@@ -21,7 +21,7 @@ from tinychat.session.inspection import (
     score_text,
 )
 from tinychat.session.open_model import OpenModel
-from tinychat.textutil import count, percent
+from tinychat.textutil import count, escape_controls, percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,8 @@ class Score(ScoredText):
         bits = self.bits_per_character
         per_character = "" if bits is None else f" · {bits:.3f} bits/char"
         tokens = count(len(self.tokens), "token")
-        return f"<Score of {tokens} · perplexity {self.perplexity:,.2f}{per_character} · {self.model}>"
+        perplexity = f"perplexity {self.perplexity:,.2f}"
+        return f"<Score of {tokens} · {perplexity}{per_character} · {escape_controls(self.model)}>"
 
     def _repr_html_(self) -> str:
         from tinychat.api import html
@@ -115,7 +116,7 @@ class Why:
         for bar in self._chart.bars:
             after = "" if bar.after is None else f"{percent(bar.after):>9}"
             lines.append(f"{'›' if bar.marked else ' '} {percent(bar.fraction):>8}{after}  {bar.label}")
-        return "\n".join(lines)
+        return escape_controls("\n".join(lines))
 
     def _repr_html_(self) -> str:
         from tinychat.api import html
@@ -156,7 +157,7 @@ class Lens:
         width = max(map(len, self.parts))
         lines = [f"<Lens of {self._table.title}>"]
         lines += [f"  {row[0]:{width}}  {row[-1]}" for row in self._table.rows]
-        return "\n".join(lines)
+        return escape_controls("\n".join(lines))
 
     def _repr_html_(self) -> str:
         from tinychat.api import html

@@ -25,7 +25,7 @@ from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
 from tinychat.session.open_model import OpenModel
 from tinychat.store.models import list_models
-from tinychat.textutil import compact, count, shorten
+from tinychat.textutil import compact, count, escape_controls, one_line, shorten
 from tinychat.untrusted import replace_surrogates
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Models(list[ModelSummary]):
     """Models; a notebook shows them as a table."""
 
     def __repr__(self) -> str:
-        return "\n".join(f"{one.name} ({compact(one.parameters)}, {one.mode}) {one.description}" for one in self)
+        lines = (f"{one.name} ({compact(one.parameters)}, {one.mode}) {one.description}" for one in self)
+        return "\n".join(map(one_line, lines))
 
     def _repr_html_(self) -> str:
         from tinychat.api import html
@@ -142,7 +143,7 @@ class Model:
         return self._store.current
 
     def __repr__(self) -> str:
-        return f"<Model {self._opened.info.summary} · {self._about}>"
+        return one_line(f"<Model {self._opened.info.summary} · {self._about}>")
 
     @property
     def _about(self) -> str:
@@ -455,7 +456,7 @@ class Chat:
 
     def __repr__(self) -> str:
         lines = [f"<Chat with {self.model.name}, {count(len(self.answers), 'turn')}>"]
-        return "\n".join([*lines, *(f"› {one.prompt}\n{one.text}" for one in self.answers)])
+        return escape_controls("\n".join([*lines, *(f"› {one.prompt}\n{one.text}" for one in self.answers)]))
 
     def _repr_html_(self) -> str:
         from tinychat.api import html

@@ -13,7 +13,7 @@ from tinychat.errors import RunError, TinychatError, UsageError, check_torch
 from tinychat.events import Ended, Event, Failed
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.store.runs import POLL_INTERVAL, RunFolder, follow, list_runs
-from tinychat.textutil import duration
+from tinychat.textutil import duration, one_line
 
 if TYPE_CHECKING:
     import subprocess
@@ -239,7 +239,7 @@ class Run:
         return " · ".join(facts)
 
     def __repr__(self) -> str:
-        return f"<Run {self.name} · {self.state}>"
+        return one_line(f"<Run {self.name} · {self.state}>")
 
     def _repr_html_(self) -> str:
         from tinychat.api import html
