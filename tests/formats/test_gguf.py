@@ -244,6 +244,7 @@ HOSTILE = {
     "nested": header(0, 1, text(b"x") + struct.pack("<IIQ", 9, 9, 1)),
     "texts": header(0, 1, text(b"x") + struct.pack("<IIQ", 9, 8, 1 << 50)),
     "numbers": header(0, 1, text(b"x") + struct.pack("<IIQ", 9, 4, 1 << 50)),
+    "many": header(0, 2, 2 * (text(b"x") + struct.pack("<IIQ", 9, 0, 1 << 21) + bytes(1 << 21))),
     "shape": header(1, 0, text(b"x") + struct.pack("<IQQIQ", 2, 1 << 40, 1 << 40, 0, 0)),
     "dimensions": header(1, 0, text(b"x") + struct.pack("<I", 1 << 31)),
     "quantized": header(1, 0, text(b"x") + struct.pack("<IQIQ", 1, 32, 77, 0)),
@@ -272,6 +273,15 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
 # --- llama.cpp itself: it takes minutes to build, so it is an extra of its own --------------------------------------
 
 
+def llama_ids(llama: Any, prompt: str) -> list[int]:
+    """Return the ids of a chat with one message, rendered with the template in the file."""
+    from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+    formatter = Jinja2ChatFormatter(llama.metadata["tokenizer.chat_template"], eos_token="", bos_token="")
+    rendered = formatter(messages=[{"role": "user", "content": prompt}]).prompt
+    return llama.tokenize(rendered.encode(), add_bos=False, special=True)
+
+
 @pytest.mark.slow
 @torch.inference_mode()
 @pytest.mark.parametrize(
@@ -281,20 +291,13 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_llama_cpp_computes_the_same(made: Make, tmp_path: Path, shape: str, kind: str, chat: bool) -> None:
     llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
-    from llama_cpp.llama_chat_format import Jinja2ChatFormatter
-
     info = made(shape, kind, chat=chat, steps=60)
     export_model(info, "gguf", tmp_path / "out")
     file = str(tmp_path / "out" / f"{info.name}.gguf")
     llama = llama_cpp.Llama(file, n_ctx=256, n_threads=1, type_k=0, type_v=0, flash_attn=False, verbose=False)
     encoder = PromptEncoder(read_tokenizers(info)[0], 256, info.template)
     for prompt in (*PROMPTS, "HOW FAR?", "I") if chat else PROMPTS:
-        if chat:
-            formatter = Jinja2ChatFormatter(llama.metadata["tokenizer.chat_template"], eos_token="", bos_token="")
-            rendered = formatter(messages=[{"role": "user", "content": prompt}]).prompt
-            ids = llama.tokenize(rendered.encode(), add_bos=False, special=True)
-        else:
-            ids = llama.tokenize(prompt.encode(), add_bos=True, special=False)
+        ids = llama_ids(llama, prompt) if chat else llama.tokenize(prompt.encode(), add_bos=True, special=False)
         assert ids == encoder.encode(prompt)
     ours = theirs = encoder.encode(PROMPTS[0])
     model = load_model(info)
@@ -336,3 +339,33 @@ def test_vocabularies_of_other_tools_are_those_of_llama_cpp(tmp_path: Path, spli
     for text in texts:
         assert llama.tokenize(text.encode(), add_bos=False) == tokenizer.encode(text)
         assert llama.tokenize(text.encode()) == tokenizer.inner.encode(text, add_special_tokens=True).ids
+
+
+@pytest.mark.slow
+def test_chats_of_other_tools_are_those_of_llama_cpp(tmp_path: Path) -> None:
+    llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
+    names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    inner = train_vocabulary("bpe", [TEXT], 400, names)
+    tokens = [inner.id_to_token(id) for id in range(inner.get_vocab_size())]
+    template = (
+        "{% for message in messages %}"
+        "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+    )
+    fields = {
+        "tokenizer__ggml__tokens": tokens, "tokenizer__ggml__token_type": [1] * (len(tokens) - 3) + [3] * 3,
+        "tokenizer__ggml__merges": [" ".join(pair) for pair in json.loads(inner.to_str())["model"]["merges"]],
+        "tokenizer__ggml__eos_token_id": tokens.index("<|im_end|>"), "tokenizer__chat_template": template,
+        "llama__context_length": 256,
+    }  # fmt: skip
+    tensors = {"token_embd.weight": np.ones((len(tokens), 32), np.float32)}
+    info = open_model(str(write(tmp_path / "m.gguf", tensors=tensors, **fields)))
+    assert (info.mode, info.end_ids) == ("chat", (tokens.index("<|im_end|>"),))
+    export_model(info, "gguf", tmp_path / "again")
+    for file in (tmp_path / "m.gguf", tmp_path / "again" / "m.gguf"):
+        llama = llama_cpp.Llama(str(file), vocab_only=True, verbose=False)
+        assert llama.token_eos() == tokens.index("<|im_end|>")
+        info = open_model(str(file))
+        encoder = PromptEncoder(read_tokenizers(info)[0], 256, info.template)
+        for prompt in PROMPTS:
+            assert encoder.encode(prompt) == llama_ids(llama, prompt)

@@ -304,7 +304,9 @@ def write(info: ModelInfo, folder: Path, type: str = "F32") -> None:
     shape = fitting.find_shape(info, config, SHAPES, "gguf")
     tokenizer, _ = read_tokenizers(info)
     vocabulary = describe_vocabulary(tokenizer, "gguf")
-    needs_end = vocabulary.kind != "wordpiece" and tokenizer.special("end") is None
+    end = next(iter(info.end_ids), tokenizer.special("end"))
+    needs_end = vocabulary.kind != "wordpiece" and end is None
+    end = config.vocab_size if needs_end else end
     library = import_library()
     logging.getLogger("gguf").setLevel(logging.ERROR)
     with atomic_folder(folder) as draft:
@@ -320,7 +322,7 @@ def write(info: ModelInfo, folder: Path, type: str = "F32") -> None:
                 add = writer.add_int32 if ours == "top_k" else writer.add_float32
                 add(f"general.sampling.{theirs}", value)
         _add_sizes(writer, config, shape)
-        _add_vocabulary(writer, tokenizer, vocabulary, config.vocab_size, needs_end, info.template)
+        _add_vocabulary(writer, tokenizer, vocabulary, config.vocab_size, end, info.template)
         for name, array in _their_weights(info, config, shape, needs_end):
             kind = _choose_type(library, type, name, array)
             writer.add_tensor(name, library.quants.quantize(array, kind), raw_dtype=kind)
@@ -360,12 +362,12 @@ def _add_vocabulary(
     tokenizer: Tokenizer,
     vocabulary: Vocabulary,
     vocab_size: int,
-    needs_end: bool,
+    end: int | None,
     template: ConversationTemplate | None,
 ) -> None:
     """Write tokens, merges, special tokens and the chat template.
 
-    The model may have more tokens than its tokenizer: those get names that no text has.
+    The model may have more tokens than its tokenizer: those get names that no text has. The end token may be one more.
     """
     is_bpe = vocabulary.kind != "wordpiece"
     texts, kinds = [], []
@@ -374,8 +376,8 @@ def _add_vocabulary(
         texts.append(piece.decode() if id in special else encode(piece))
         kinds.append(3 if id in special else 1)
     missing = vocab_size - len(texts)
-    texts += [f"[unused {index}]" for index in range(missing)] + [END] * needs_end
-    kinds += [5] * missing + [3] * needs_end
+    texts += [f"[unused {index}]" for index in range(missing)] + [END] * (end == vocab_size)
+    kinds += [5] * missing + [3] * (end == vocab_size)
     writer.add_tokenizer_model("gpt2" if is_bpe else "rwkv")
     if is_bpe:
         writer.add_tokenizer_pre(vocabulary.splitter or "smollm")
@@ -383,18 +385,25 @@ def _add_vocabulary(
         writer.add_token_merges([" ".join(pair) for pair in merges or [IMPOSSIBLE]])
     writer.add_token_list(texts)
     writer.add_token_types(kinds)
-    end = vocab_size if needs_end else tokenizer.special("end")
-    begin = tokenizer.special("begin")
+    begin = _find_beginning(tokenizer)
     if end is not None:
         writer.add_eos_token_id(end)
+    if end is not None or begin is not None:
         writer.add_bos_token_id(end if begin is None else begin)
-    # A document begins with its begin token, or with the end token of the one before.
-    writer.add_add_bos_token(template is None and not needs_end and (begin is not None or end is not None))
+    writer.add_add_bos_token(template is None and begin is not None)
     writer.add_add_eos_token(False)
     writer.add_string("tokenizer.huggingface.json", json.dumps(json.loads(tokenizer.to_json()), ensure_ascii=False))
     if template is not None:
         writer.add_chat_template(template.to_jinja())
         writer.add_string(OUR_TEMPLATE, json.dumps(template.to_dict()))
+
+
+def _find_beginning(tokenizer: Tokenizer) -> int | None:
+    """Return the token that a text begins with: what its tokenizer says, or the begin token, or else the end token."""
+    if tokenizer.surroundings is not None:
+        return next(iter(tokenizer.surroundings[0]), None)
+    begin = tokenizer.special("begin")
+    return tokenizer.special("end") if begin is None else begin
 
 
 def _escape(piece: bytes) -> str:

@@ -24,8 +24,8 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 STRING, ARRAY = 8, 9
 MAX_HEADER = 256 << 20
 """Maximum size of what precedes the numbers, in bytes."""
-MAX_FIELDS, MAX_TENSORS, MAX_TEXTS = 4096, 1 << 17, 1 << 20
-"""Maximum numbers of fields, of tensors, and of texts in one field, which are tokens or merges."""
+MAX_FIELDS, MAX_TENSORS, MAX_VALUES = 4096, 1 << 17, 1 << 21
+"""Maximum numbers of fields, of tensors, and of the values in all lists, which are tokens, merges and scores."""
 MAX_DIMENSIONS, MAX_NAME = 4, 256
 PLAIN_TYPES = {0: "F32", 1: "F16", 30: "BF16"}
 """Types of tensors that are not quantized."""
@@ -90,6 +90,7 @@ class _Reader:
 
     def __init__(self, memory: mmap.mmap) -> None:
         self.memory, self.at, self.end = memory, 0, min(len(memory), MAX_HEADER)
+        self._room = MAX_VALUES
 
     def take(self, count: int) -> int:
         """Return where the next `count` bytes begin, and go on after them."""
@@ -122,10 +123,11 @@ class _Reader:
         if kind != ARRAY:
             raise ValueError(f"it has a value of the unknown type {kind}")
         inner, count = self.numbers("I")[0], self.number("Q")
+        self._room -= count
+        if self._room < 0 or inner not in (STRING, *SCALARS):
+            raise ValueError(f"it has a list of {count:,} values of type {inner}")
         if inner in SCALARS:
             return list(self.numbers(SCALARS[inner], count))
-        if inner != STRING or count > MAX_TEXTS:
-            raise ValueError(f"it has a list of {count:,} values of type {inner}")
         return [self.text() for _ in range(count)]
 
 

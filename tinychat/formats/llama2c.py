@@ -19,6 +19,7 @@ from tinychat.errors import ModelError, TokenizerError
 from tinychat.formats import fitting
 from tinychat.formats.vocabularies import (
     BYTES,
+    MAX_TOKENS,
     SPACE,
     Vocabulary,
     describe_vocabulary,
@@ -218,6 +219,8 @@ def _map_weights(path: Path) -> dict[str, MappedTensor]:
 
 def _read_tokenizer(path: Path, vocab_size: int) -> Tokenizer:
     pieces, scores = [], []
+    if vocab_size > MAX_TOKENS:
+        raise TokenizerError(f"a vocabulary of {vocab_size:,} tokens is too large", f"at most {MAX_TOKENS:,} are read")
     try:
         data, at = read_bytes(path), 4
         for _ in range(vocab_size):

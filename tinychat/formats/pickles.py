@@ -19,7 +19,7 @@ from tinychat.untrusted import open_regular, read_bytes
 MAX_PICKLE = 4 << 20
 """Maximum size of a pickle in bytes; the numbers of tensors are not in it."""
 MAX_INSTRUCTIONS = 400_000
-MAX_DIRECTORY = 64 << 20
+MAX_DIRECTORY = 4 << 20
 """Maximum size of the directory of a zip file in bytes."""
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 LITERALS = {

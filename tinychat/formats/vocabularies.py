@@ -17,6 +17,8 @@ BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 """Tokens of the bytes of characters that a vocabulary of SentencePiece lacks."""
 FIRST_BYTE = 3
 """Id of the first of them, after those of <unk>, <s> and </s>."""
+MAX_TOKENS = 1 << 19
+"""Maximum number of tokens, and of merges."""
 MAX_SPLITTING = 50_000_000
 """Maximum sum of the squared lengths of the pieces of a vocabulary, each of which is cut at all its positions."""
 
@@ -63,7 +65,7 @@ def make_byte_level(
     """
     if splitter not in SPLITTERS:
         raise TokenizerError(f"the splitter {splitter[:40]!r} is not known here", f"known: {', '.join(SPLITTERS)}")
-    ids = _number(tokens)
+    ids = _number(tokens, merges)
     pairs = [tuple(merge.split(" ")) for merge in merges]
     known = [pair for pair in pairs if len(pair) == 2 and {*pair, "".join(pair)} <= ids.keys()]
     splits = SPLITTERS[splitter]
@@ -143,8 +145,14 @@ def _merge_by_scores(
     return merges
 
 
-def _number(tokens: Sequence[str]) -> dict[str, int]:
-    """Return the ids of tokens; of equal ones the first, and the others get names of their own."""
+def _number(tokens: Sequence[str], merges: Sequence[str] = ()) -> dict[str, int]:
+    """Return the ids of tokens; of equal ones the first, and the others get names of their own.
+
+    Raises:
+        TokenizerError: If there are too many tokens or merges.
+    """
+    if max(len(tokens), len(merges)) > MAX_TOKENS:
+        raise TokenizerError(f"the vocabulary has more than {MAX_TOKENS:,} tokens or merges")
     ids: dict[str, int] = {}
     for id, token in enumerate(tokens):
         ids[token if token and token not in ids else f"<unused {id}>"] = id
