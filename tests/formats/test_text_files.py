@@ -120,5 +120,7 @@ def test_the_chat_template_is_found_in_every_place(tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text("f")
     assert found(chat_template="a") == "f"
     (tmp_path / "chat_template.jinja").unlink()
+    with pytest.raises(ModelError, match="300,000 characters"):
+        found(chat_template="a" * 300_000)
     with pytest.raises(ModelError, match="no text"):
         found(chat_template=5)

@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.chat_templates import STYLES, make_talks
 from tests.foreign_tokenizers import content, save
 from tinychat.corpus.types import Message
 from tinychat.errors import TokenizerError
+from tinychat.tokenizer import jinja_template
 from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
 from tinychat.tokenizer.jinja_template import JinjaTemplate, RenderProcess
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -131,6 +133,21 @@ def test_the_newest_turns_that_fit_are_kept(template: ConversationTemplate) -> N
             assert shorter == before or count == 101
         before = expected
     assert time.process_time() - began < 2
+
+
+def test_after_ctrl_c_the_next_rendering_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    process, write = RenderProcess(PLAIN, {}), jinja_template._write
+
+    def interrupt(*arguments: Any) -> bool:
+        write(*arguments)
+        raise KeyboardInterrupt
+
+    process.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(jinja_template, "_write", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            process.render([{"role": "user", "content": "one"}])
+    assert process.render(ENTRIES) == "user: hi\n"
 
 
 def test_of_a_message_that_is_too_long_the_end_is_kept() -> None:

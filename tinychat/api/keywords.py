@@ -42,7 +42,7 @@ class SettingValues(TypedDict, total=False):
     stop: str | Sequence[str] | None
     r"""End the answer before this text (\n is a newline) [–]."""
     system: str | None
-    """Instructions that a chat model reads before a conversation, if its template has a system role [–]."""
+    """Instructions to a chat model that has a system role [–]."""
     begin: str | None
     """Text that every answer begins with [–]."""
     regex: str | None

@@ -212,7 +212,7 @@ class Settings:
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
     system: str | None = option(
-        None, "instructions that a chat model reads before a conversation, if its template has a system role",
+        None, "instructions to a chat model that has a system role",
         quoted=True, synonyms=("system_prompt", "instructions"), example="Answer in one line.",
         values={"none": "no instructions"},
         toolbar=lambda value: f"system {value!r}" if value else "",

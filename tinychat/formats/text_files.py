@@ -97,6 +97,14 @@ def _specials(values: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[s
 
 def _find_template(folder: Path, values: Mapping[str, Any]) -> str:
     """Return the chat template: that of a file of its own, or else of `tokenizer_config.json`; empty without one."""
+    source = _read_template(folder, values)
+    if len(source) > MAX_TEMPLATE:
+        problem = f"the chat template of {folder} has {len(source):,} characters, over {MAX_TEMPLATE:,}"
+        raise ModelError(problem, "without one, the model only continues texts")
+    return source
+
+
+def _read_template(folder: Path, values: Mapping[str, Any]) -> str:
     for path in (folder / TEMPLATE, folder / TEMPLATES / "default.jinja"):
         if path.exists():
             try:

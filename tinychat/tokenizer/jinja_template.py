@@ -255,11 +255,14 @@ class RenderProcess:
         with self._lock:
             if self.fault:
                 raise TokenizerError(self.fault, REMEDY)
-            process = self._start()
-            reply = _exchange(process, json.dumps(request).encode() + b"\n")
+            process, reply = self._start(), None
+            try:
+                reply = _exchange(process, json.dumps(request).encode() + b"\n")
+            finally:
+                if reply is None:  # after Ctrl-C, too: the reply that is still to come is not that to the next request
+                    process.kill()
+                    self._process = None
             if reply is None:
-                process.kill()
-                self._process = None
                 self.fault = f"the chat template was stopped: {_describe_end(process.wait())}"
                 raise TokenizerError(self.fault, REMEDY)
         answer = json.loads(reply)
@@ -272,11 +275,15 @@ class RenderProcess:
             if importlib.util.find_spec("jinja2") is None:
                 raise TokenizerError("the chat template needs jinja2, which is not installed", "`pip install jinja2`")
             command = [sys.executable, "-I", "-S", str(WORKER), json.dumps([path for path in sys.path if path])]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
-                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-                process_group=0,  # Ctrl-C at the terminal is not for it
-            )  # fmt: skip
+            try:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+                    env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+                    process_group=0,  # Ctrl-C at the terminal is not for it
+                )  # fmt: skip
+            except OSError as error:
+                problem = f"the process that renders the chat template cannot start: {error.strerror or error}"
+                raise TokenizerError(problem, "are too many processes or files open?") from None
             weakref.finalize(self, _end, self._process)
             _write(self._process, json.dumps(self._source).encode() + b"\n")
         return self._process
