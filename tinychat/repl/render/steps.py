@@ -14,8 +14,8 @@ from tinychat.repl.render.terminal import Styled, Terminal, fit, pad
 
 HINT = "←/→ step · ↑/↓ select a number, Tab along its row · PgUp/PgDn part · q ends"
 ROW_MARK, COLUMN_MARK = "»", "▾"
-MAX_LABEL, MIN_LABEL = 9, 5
-"""Cells of a label, at most, and in windows of large matrices."""
+LONG_LABEL, MAX_LABEL, MIN_LABEL = 20, 9, 5
+"""Cells of a row's label if the matrices stand side by side all the same, of others, and in parts of large ones."""
 MAX_DERIVATION, MAX_ABOUT = 3, 2
 """Lines of them, at most."""
 ABOUT_HEIGHT = 16
@@ -123,20 +123,24 @@ def _draw(
     marks = (*_reads(operation, derived), cell)
     focus = operation.first_cell if cell is None else cell
     around = (*_reads(operation, operation.derive(*focus) if operation.derive is not None else None), focus)
+    tallest = max(matrix.shape[0] for matrix in matrices)
     if all(matrix.shape[1] <= MAX_COLUMNS for matrix in matrices):
-        for label in (MAX_LABEL, MIN_LABEL):
-            for most in (max(matrix.shape[0] for matrix in matrices), room // 2 - HEADINGS, room // 3 - HEADINGS):
+        for label, row_label in ((MAX_LABEL, LONG_LABEL), (MAX_LABEL, MAX_LABEL), (MIN_LABEL, MAX_LABEL)):
+            for most in (tallest, room // 2 - HEADINGS, room // 3 - HEADINGS):
                 if most < 1:
                     continue
                 blocks = [
                     _numbers(
                         terminal, matrix, mark,
                         _window(matrix.shape[0], most, where and where[0], from_end=_has_tokens(matrix)),
-                        range(matrix.shape[1]), label, chosen=matrix is operation.output,
+                        range(matrix.shape[1]), label, row_label, chosen=matrix is operation.output,
                     )
                     for matrix, mark, where in zip(matrices, marks, around, strict=True)
                 ]  # fmt: skip
-                lines = [line for band in _arrange(blocks, operation.signs, width) for line in _join(terminal, band)]
+                bands = _arrange(blocks, operation.signs, width)
+                if row_label == LONG_LABEL and (len(bands) > 1 or most < tallest):  # the numbers come first
+                    break
+                lines = [line for band in bands for line in _join(terminal, band)]
                 if max(block.width for block in blocks) <= width - 3 and len(lines) <= room:
                     return lines
     signs = _signs(operation.signs, len(matrices))
@@ -170,11 +174,11 @@ def _signs(signs: Sequence[str], count: int) -> list[str]:
 
 
 def _numbers(
-    terminal: Terminal, matrix: Matrix, mark: Cell | None, rows: range, columns: range, most: int = MAX_LABEL, *,
-    chosen: bool = False,
+    terminal: Terminal, matrix: Matrix, mark: Cell | None, rows: range, columns: range, most: int = MAX_LABEL,
+    row_most: int = MAX_LABEL, *, chosen: bool = False,
 ) -> Block:  # fmt: skip
     """Draw a matrix, or a part of it, in numbers; the cells of `mark` stand out."""
-    labels = [fit(matrix.row_label(row), MAX_LABEL) for row in rows]
+    labels = [fit(matrix.row_label(row), row_most) for row in rows]
     gutter = max(map(get_cwidth, labels), default=0)
     cells = [[matrix.figure(row, column) for column in columns] for row in rows]
     heads = [fit(matrix.column_label(column), most) for column in columns]
