@@ -22,6 +22,7 @@ from tinychat.repl.render.terminal import (
     Terminal,
     advance,
     fit,
+    spinner,
 )
 
 
@@ -284,6 +285,26 @@ def test_a_region_is_drawn_in_place_and_left_at_the_end() -> None:
     assert not screen.screen.cursor.hidden
     region.draw(["2"])
     assert screen.lines == ["before", "between", "one", "2"]
+
+
+def test_a_spinner_turns_on_a_line_of_its_own_that_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = iter("abc")
+    monkeypatch.setattr("tinychat.repl.render.terminal.spin", lambda: next(pictures))
+    screen = Screen(20, 8)
+    terminal = screen.terminal()
+    terminal.line("before")
+    with spinner(terminal, "torch is loading") as turn:
+        assert screen.lines == ["before", "a torch is loading"]
+        screen.screen.resize(columns=12)
+        turn()
+        assert screen.lines == ["before", "b torch is…"]
+        turn()
+        assert screen.lines == ["before", "c torch is…"]
+    assert screen.lines == ["before"]
+    assert not screen.screen.cursor.hidden
+    with spinner(screen.terminal(dumb=True), "torch") as turn:
+        turn()
+    assert screen.lines == ["before", "torch"]
 
 
 @pytest.mark.parametrize("seed", range(4))
