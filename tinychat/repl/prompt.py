@@ -29,7 +29,7 @@ from tinychat.commands.registry import is_command
 from tinychat.commands.settings import toggle_greedy
 from tinychat.repl import keys
 from tinychat.repl.completion import CommandCompleter, complete, strip_block
-from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit_items
 from tinychat.repl.toolbar import Ruler, justify, report_ended, style_toolbar, toolbar
 from tinychat.session.session import Session
 from tinychat.textutil import LAYOUT_CONTROLS, escape_controls
@@ -191,7 +191,7 @@ class Prompt:
         line = f" {toolbar(self._session)}"
         if right:
             line = justify(line, SEPARATOR.join(right), width - 1)
-        return style_toolbar(fit(line, width), self._session)
+        return style_toolbar(fit_items(line, width), self._session)
 
 
 def ask(

@@ -520,7 +520,7 @@ class StatusLine:
         if not self.is_visible:
             self.erase()
             return
-        text = fit(text, size[0] - 1)
+        text = fit_items(text, size[0] - 1)
         is_settled = now - self._resized_at >= RESIZE_SECONDS
         if terminal.is_lost and is_settled:
             terminal.start_row()
