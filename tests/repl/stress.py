@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import re
 import sys
 import tempfile
 import time
@@ -82,6 +83,8 @@ EDITING_KEYS = (
 )  # fmt: skip
 EXCLUDED = ("quit", "train")
 """commands that are never typed at random"""
+IN_LESSON = re.compile(r"step \d+ of \d+ │ ")
+"""what the toolbar shows during a lesson"""
 
 Choice = Callable[[random.Random], str]
 
@@ -344,6 +347,9 @@ class Stress:
     def _interrupt(self) -> None:
         self._type(CTRL_C)
         self._read(2 * IDLE_SECONDS)  # pending input is discarded
+        if any(IN_LESSON.search(line) for line in self._person.lines):  # its hint stands behind the prompt
+            self._type(f"/lesson off{ENTER}")
+            self._read(2 * IDLE_SECONDS)
 
     def _settles(self, seconds: float) -> bool:
         """Return whether everything typed so far is processed in time, leaving an empty prompt."""
