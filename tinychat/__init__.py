@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from tinychat.events import Ended as Ended
     from tinychat.events import Evaluated as Evaluated
     from tinychat.events import Failed as Failed
+    from tinychat.events import Noticed as Noticed
+    from tinychat.events import Planned as Planned
     from tinychat.events import Sampled as Sampled
+    from tinychat.events import Saved as Saved
     from tinychat.events import Stepped as Stepped
     from tinychat.events import Token as Token
 
@@ -47,7 +50,7 @@ _MODULES = {
     "tinychat.api.answers": ("Answer", "Stream"),
     "tinychat.api.inside": ("Score", "Why", "Attention", "Lens"),
     "tinychat.api.runs": ("runs", "Run"),
-    "tinychat.events": ("Token", "Stepped", "Evaluated", "Sampled", "Ended", "Failed"),
+    "tinychat.events": ("Token", "Planned", "Stepped", "Evaluated", "Sampled", "Saved", "Noticed", "Ended", "Failed"),
     "tinychat.errors": (
         "TinychatError", "GenerationError", "ModelError", "RunError", "SettingError", "SourceError", "TokenizerError",
         "UsageError",
