@@ -30,6 +30,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"position": "learned", "feed_forward": "gelu"},
     {"d_head": 10, "qk_norm_affine": True, "attention_window": 5, "window_pattern": "GL", "rotary_fraction": 0.4},
     {"parallel": True, "norm_affine": True, "scale_scores": False, "attention_window": 1},
+    {"n_encoder_layer": 2, "source_vocab_size": 11, "norm_affine": True, "n_kv_head": 1},
 )
 
 
@@ -86,6 +87,8 @@ def use(folder: Path, architecture: dict[str, Any], seed: int) -> Callable[[list
         )  # fmt: skip
         ids = [dice.randrange(VOCABULARY) for _ in range(dice.choice((1, 5, 40)))]
         request = Request(slot=0, ids=ids, num_generated=0, settings=settings, seed=seed)
+        if architecture["n_encoder_layer"]:
+            request.source = tuple(dice.randrange(11) for _ in range(dice.choice((1, 5, 24))))
         if dice.random() < 0.3:
             request.biases = array("f", [dice.choice((0, 1e30, -1e30, -math.inf)) for _ in range(VOCABULARY)])
         try:

@@ -30,3 +30,10 @@ def test_a_picture_contains_its_text_and_is_in_the_readme(name: str) -> None:
 def test_a_picture_fetches_nothing_and_runs_nothing(name: str) -> None:
     text = (HERE / f"{name}.svg").read_text(encoding="utf-8")
     assert not any(word in text for word in ("<script", "@font-face", "@import", "url(http", "href"))
+
+
+def test_the_picture_of_a_page_is_small_and_in_the_readme() -> None:
+    path = HERE / "page.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert path.stat().st_size < MAX_BYTES
+    assert "tests/screens/page.png" in README.read_text(encoding="utf-8")

@@ -134,6 +134,7 @@ class TurnView {
 
   hideWhy() {
     this.why.hidden = true;
+    this.element.style.minHeight = "";
     this.answer.querySelector(".token.current")?.classList.remove("current");
   }
 
@@ -161,8 +162,10 @@ class TurnView {
       make("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => (this.hideWhy(), this.text.focus()) }, "×")); // prettier-ignore
     const lines = this.answer.querySelector(`.token[data-index="${index}"]`).getClientRects();
     const bottom = (lines[0]?.bottom ?? 0) - this.element.getBoundingClientRect().top;
-    this.why.style.top = `${Math.max(0, bottom) + 8}px`;
+    const top = Math.max(0, bottom) + 8;
+    this.why.style.top = `${top}px`;
     this.why.hidden = false;
+    this.element.style.minHeight = `${top + this.why.offsetHeight}px`; // what follows does not cover it
     this.why.scrollIntoView({ block: "nearest" });
   }
 }
