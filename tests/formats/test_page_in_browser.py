@@ -182,11 +182,11 @@ def test_a_hostile_model_makes_a_harmless_page(browser: Any, chatter: Path, tmp_
     visit = Visit(browser, path)
     page = visit.page
     page.fill("input[aria-label='Temperature, exactly']", "50")
-    page.keyboard.press("Tab")
+    page.fill("#seed", "1")  # a random one may end the answer at once
     visit.say(EVIL)
     page.click("#about-button")
     page.keyboard.press("Escape")
-    page.locator(".token").first.click()
+    page.locator(".answer .token", has_text=re.compile(r"\w")).first.click()
     page.wait_for_selector(".why li")
     assert page.locator("img, svg:not(.curve), b, iframe, object, embed, link").count() == 0
     assert page.locator("script").count() == 1
