@@ -20,7 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = SHAPES | {
     "default": {"previous_token_embeddings": 2, "bigram_embedding": True, "dropout": 0.5},
     "post": {"norm_position": "post", "position": "sinusoidal", "scale_embedding": True},
     "neox": {"norm_affine": True, "parallel": True, "rotary_fraction": 0.5, "bias": True},
-    "neo": {"attention_window": 3, "window_pattern": "GL", "position": "learned", "scale_scores": False},
+    "neo": {"attention_window": 12, "window_pattern": "GL", "position": "learned", "scale_scores": False},
 }
 
 

@@ -1,10 +1,10 @@
 """Calls tinychat on mutated input, each time in a forked process, and counts what breaks a promise.
 
 Every file beside this one has a `cases` function, which makes the cases of a seed: `models.py` of model folders with
-their tokenizers, `json_lines.py` of lines in a pipe, `texts.py` of files to read, `settings.py` of config files,
-recipes and transcripts, `kernel.py` of weights in the sanitized kernel. Alone, `python tests/fuzz/FILE.py --seed N
---count 10000` runs for as long as it takes and keeps the folder of each case that failed; `test_fuzz.py` runs some of
-each.
+their tokenizers, `foreign.py` of other tools' models, `json_lines.py` of lines in a pipe, `texts.py` of files to read,
+`settings.py` of config files, recipes and transcripts, `kernel.py` of weights in the sanitized kernel. Alone, `python
+tests/fuzz/FILE.py --seed N --count 10000` runs for as long as it takes and keeps the folder of each case that failed;
+`test_fuzz.py` runs some of each.
 """
 
 import argparse

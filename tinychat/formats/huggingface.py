@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, islice, product, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +126,8 @@ def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     if theirs.get("hidden_act", "silu") not in ("silu", "swish"):
         raise ModelError(f"the activation {_shorten(theirs['hidden_act'])} is not known here", "known: silu")
+    if biased := next((name for name in ("attention_bias", "mlp_bias") if theirs.get(name)), ""):
+        raise ModelError(f"{biased} is true: a model with biases there is not known here")
     context_length = _whole(theirs, "max_position_embeddings")
     return {
         "context_length": min(context_length, MAX_CONTEXT), "d_model": theirs["hidden_size"],
@@ -200,9 +202,11 @@ def _gpt_neo_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 
 def _gpt_neo_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     kinds, types = theirs.get("attention_layers"), theirs.get("attention_types")
-    if not isinstance(kinds, list) and isinstance(types, list):
+    if not isinstance(kinds, list):
+        types = types if isinstance(types, list) else []
         groups = [one for one in types if isinstance(one, list) and len(one) == 2 and isinstance(one[0], list)]
-        kinds = [kind for names, times in groups if type(times) is int for kind in names * min(times, MAX_LAYERS)]
+        repeated = (repeat(names, times) for names, times in groups if type(times) is int)
+        kinds = list(islice(chain.from_iterable(chain.from_iterable(repeated)), MAX_LAYERS))
     pattern = "".join("L" if kind == "local" else "G" for kind in kinds or ["global"])
     return {
         "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],

@@ -352,8 +352,9 @@ def additive_mask(mask: Tensor, dtype: torch.dtype, window: int | None = None) -
 
     With a `window`, only the newest slots of those that a causal mask allows are left to a query, that many.
     """
-    if window is not None and window < mask.shape[-1]:
-        mask = mask & ~F.pad(mask, (0, window))[..., window:]
+    if window is not None:
+        slots = torch.arange(mask.shape[-1], device=mask.device)
+        mask = mask & (slots >= mask.sum(dim=-1, keepdim=True) - window)
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 

@@ -205,7 +205,7 @@ def find_model(name: str) -> Path:
     with suppress(OSError):  # a name may be too long for a path
         if Path(name).is_dir():
             problem = f"{name} holds no model: it has no {CONFIG}"
-            raise ModelError(problem, "`tinychat import` reads other tools' folders")
+            raise ModelError(problem, "give the folder of a model, or a file such as a .gguf")
     known = sorted({folder.name for folder in _folders(*_search_path())})
     names = ", ".join(known) or "none yet; `tinychat train TEXT` makes one"
     raise ModelError(f"there is no model {name!r}", f"models: {names}")

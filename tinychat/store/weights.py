@@ -209,7 +209,8 @@ def _read_header(memory: mmap.mmap, skip_unsupported: bool) -> dict[str, MappedT
 
 
 def _is_supported(values: Any) -> bool:
-    return not isinstance(values, dict) or values.get("dtype") in ELEMENT_SIZES
+    dtype = values.get("dtype") if isinstance(values, dict) else None
+    return not isinstance(dtype, str) or dtype in ELEMENT_SIZES
 
 
 def _read_entry(name: str, values: Any) -> tuple[str, tuple[int, ...], tuple[int, int]]:
