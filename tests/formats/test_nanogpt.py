@@ -103,7 +103,7 @@ def test_no_class_of_a_pickle_is_called(tmp_path: Path, home: Path) -> None:
 HOSTILE = {
     "empty": b"", "cut": b"\x80\x04}", "mark": b"\x80\x04u.", "memo": b"\x80\x04r\xff\xff\xff\xff.",
     "get": b"\x80\x04h\x05.", "bytes": b"\x80\x04\x8e" + b"\xff" * 8, "number": b"\x8b\xff\xff\xff\x7f.",
-    "builtin": b"cbuiltins\neval\n(S'1'\ntR.", "nested": b"\x80\x04})" + b"\x85" * 100_000 + b"Ns.",
+    "builtin": b"cbuiltins\neval\n(S'1'\ntR.", "nested": b"\x80\x04})" + b"\x85" * 50_000 + b"Ns.",
     "many": b"\x80\x04" + b"N0" * 1_000_000 + b"N.", "extension": b"\x80\x04\x82\x01.",
     "stack": b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "persistent": b"\x80\x04NQ.",
 }  # fmt: skip

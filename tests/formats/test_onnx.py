@@ -9,7 +9,7 @@ import torch
 
 from tests.formats.conftest import SHAPES
 from tinychat.errors import ModelError
-from tinychat.formats.registry import export_model
+from tinychat.formats.registry import export_model, open_model
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
@@ -56,4 +56,8 @@ def test_what_onnx_cannot_hold_is_refused(letters: Path, tmp_path: Path) -> None
     info = make(tmp_path / "m", letters, ngram_order=3)
     with pytest.raises(ModelError, match="its ngram_order is 3, not 0"):
         export_model(info, "onnx", tmp_path / "out")
+    for to in ("onnx", "gguf", "llama2c", "nanogpt"):
+        with pytest.raises(ModelError, match="it has an encoder") as caught:
+            export_model(open_model("translate"), to, tmp_path / "out")
+        assert caught.value.remedy == "export it to transformers"
     assert not (tmp_path / "out").exists()

@@ -28,7 +28,6 @@ ANY: Any = ...
 """Value of a field in which models of a shape may differ."""
 UNUSED = ("dropout", "attention_dropout", "initialization", "matches", "source_vocab_size")
 """Fields without effect on what a decoder without n-grams computes."""
-RETRAIN = "retrain with `--recipe llama` or `--recipe gpt2`"
 
 
 def find_shape(info: ModelInfo, config: ModelConfig, shapes: Mapping[str, Mapping[str, Any]], format: str) -> str:
@@ -41,7 +40,7 @@ def find_shape(info: ModelInfo, config: ModelConfig, shapes: Mapping[str, Mappin
         ModelError: If it has none of them; names the first field in the way of the shape that is nearest.
     """
     if info.mode == "translation":
-        raise ModelError(f"{format} has no encoder, and {info.name} translates", RETRAIN)
+        raise ModelError(f"{format} cannot hold {info.name}: it has an encoder", "export it to transformers")
     values = _effective_values(config)
     faults = {name: _faults(values, required) for name, required in shapes.items()}
     nearest = min(faults, key=lambda name: len(faults[name]))

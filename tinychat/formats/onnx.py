@@ -30,7 +30,7 @@ def write(info: ModelInfo, folder: Path) -> None:
             "retrain with `--ngram-order 0`, or with `--recipe llama`",
         )
     if config.encoder_decoder:
-        raise ModelError(f"onnx cannot hold {info.name}, which has an encoder", "export it to transformers")
+        raise ModelError(f"onnx cannot hold {info.name}: it has an encoder", "export it to transformers")
     try:
         import onnx  # noqa: F401 (torch needs it)
     except ImportError:
