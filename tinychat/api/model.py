@@ -96,7 +96,7 @@ def load(model: str | os.PathLike[str] = DEFAULT_MODEL, **settings: Unpack[Setti
     """
     store = SettingStore()
     store.update(parse_changes(_plain(settings), store.current, at_loading=None), Origin.FLAG)
-    opened = OpenModel(os.fspath(model), store)
+    opened = OpenModel(os.fsdecode(model), store)
     _ = opened.engine  # wait for it: what is wrong with the weights is told here
     return Model(opened, store)
 
@@ -379,8 +379,8 @@ class Model:
 
     def _advance(self, records: Iterator[T], take: Callable[[T], object]) -> bool:
         """Take records for `MAX_ALONE_SECONDS` at least; return whether there may be more."""
-        until = time.monotonic() + MAX_ALONE_SECONDS
         with self._alone():
+            until = time.monotonic() + MAX_ALONE_SECONDS
             for record in records:
                 take(record)
                 if time.monotonic() >= until:

@@ -64,7 +64,7 @@ def train(
     from tinychat.train.launch import change_recipe, find_resumable, launch, start_run
     from tinychat.train.recipe import choose_recipe
 
-    started, texts = time.monotonic(), [os.fspath(source) for source in sources]
+    started, texts = time.monotonic(), [os.fsdecode(source) for source in sources]
     if STDIN in (split_weight(text)[0] for text in texts):
         raise UsageError("- is the standard input of a command", "name a file, or give `texts`")
     if resume is not None:
@@ -73,7 +73,7 @@ def train(
         folder = find_resumable(resume)
         is_left = not folder.is_running() and change_recipe(folder, fields)
         return Run(folder, launch(folder, stop_with_parent=True, started=started) if is_left else None)
-    recipe_name = None if recipe is None else os.fspath(recipe)
+    recipe_name = None if recipe is None else os.fsdecode(recipe)
     chosen = choose_recipe(recipe_name, {**fields, **({"sources": texts} if texts else {})})
     return Run(
         *start_run(
