@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import tokenizers
-from tokenizers import AddedToken, Regex, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
 
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.library import MAX_PATTERN, MAX_REPEATS, call, check_file, check_pattern
+from tinychat.tokenizer.library import MAX_PATTERN, MAX_REPEATS, call, check_file, check_pattern, read_decoder
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import PIECE_PATTERN, WORD_PATTERN
 
@@ -214,3 +214,24 @@ def test_brackets_in_a_plain_string_are_no_groups() -> None:
         [pre_tokenizers.Split("((((" * 100, "isolated"), pre_tokenizers.Split(Regex(r"\s+"), "removed")]
     )
     assert Tokenizer.from_json(inner.to_str()).encode("a b") == [0, 1]
+
+
+def test_the_texts_of_tokens_are_known_unless_they_depend_on_others_or_grow() -> None:
+    def texts(decoder: Any) -> Any:
+        inner = tokenizers.Tokenizer(models.BPE())
+        if decoder is not None:
+            inner.decoder = decoder
+        return read_decoder(inner)
+
+    bytes_of = texts(decoders.ByteLevel()).to_bytes
+    names = ("Ġa", "ÃŃ", "Ãx y", "世")
+    assert [bytes_of(name) for name in names] == [b" a", "í".encode(), "Ãx y".encode(), "世".encode()]
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    piece = texts(decoders.Sequence(steps))
+    assert (piece.adds_space, piece.to_bytes("▁a▁"), piece.to_bytes("<0xE4>")) == (True, b" a ", b"\xe4")
+    assert texts(decoders.Sequence(steps[:3])).adds_space is False
+    spaces = [texts(decoders.Metaspace(prepend_scheme=scheme)).adds_space for scheme in ("never", "first")]
+    assert spaces == [False, True]
+    growing = decoders.Replace("a", "b" * 100)
+    for unknown in (None, decoders.WordPiece(), decoders.CTC(), growing, decoders.Strip("a", 1, 0)):
+        assert texts(unknown) is None

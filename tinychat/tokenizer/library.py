@@ -32,6 +32,9 @@ MAX_PATTERN_DEPTH = 32
 MAX_REPEATS = 100_000
 """Maximum number of characters and classes in a regular expression whose counted repetitions are written out."""
 
+MAX_REPLACEMENT = 8
+"""Maximum number of characters that a decoder puts in the place of others."""
+
 _ITEM = re.compile(
     r"\\(?P<call>g)|\\[pP]\{[^}]*\}|\\x\{[^}]*\}|\\[\s\S]|(?P<open>[(\[])|(?P<close>[)\]])|\{(?P<counts>\d*,?\d*)\}|[\s\S]"
 )
@@ -43,6 +46,8 @@ BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
     chr(0x100 + index): byte for index, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
 }
 """The bytes of the visible characters that represent them in byte-level vocabularies (Radford et al. 2019)."""
+_TO_BYTES = dict.fromkeys(range(256), "\uffff") | {ord(char): chr(byte) for char, byte in BYTE_CODES.items()}
+"""For `translate`: makes each such character the one whose code is its byte, and others one that is no byte."""
 
 _lock = threading.Lock()
 
@@ -158,7 +163,9 @@ def read_decoder(inner: tokenizers.Tokenizer) -> TokenTexts | None:
                 pass
             case {"type": "ByteFallback"}:
                 has_bytes = True
-            case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)} if not is_byte_level:
+            case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)} if (
+                old and len(new) <= MAX_REPLACEMENT and not is_byte_level
+            ):
                 replaced.append((old, new))
             case {"type": "Metaspace", "replacement": str(old), "prepend_scheme": scheme} if not is_byte_level:
                 replaced.append((old, " "))
@@ -171,8 +178,11 @@ def read_decoder(inner: tokenizers.Tokenizer) -> TokenTexts | None:
     def to_bytes(name: str) -> bytes:
         if has_bytes and _BYTE_TOKEN.fullmatch(name):
             return bytes.fromhex(name[3:5])
-        if is_byte_level and BYTE_CODES.keys() >= set(name):
-            return bytes(map(BYTE_CODES.__getitem__, name))
+        if is_byte_level:
+            try:
+                return name.translate(_TO_BYTES).encode("latin-1")
+            except UnicodeEncodeError:  # a name of other characters stands for itself
+                return name.encode()
         for old, new in replaced:
             name = name.replace(old, new)
         return name.encode()

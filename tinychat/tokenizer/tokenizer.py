@@ -382,7 +382,9 @@ class Tokenizer:
         if self._texts is None:
             return None
         to_bytes, added = self._texts.to_bytes, self.inner.get_added_tokens_decoder()
-        names = [self.inner.id_to_token(id) or "" for id in range(self.vocab_size)]
+        names = [""] * self.vocab_size
+        for name, id in self.inner.get_vocab().items():
+            names[id] = name
         # Added tokens are found in the text itself, so their names are their texts.
         return [
             b"" if id in self._specials else name.encode() if id in added else to_bytes(name)
