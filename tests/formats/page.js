@@ -16,8 +16,8 @@ const { readPayload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script
     header: () => header,
     encode: (text) => tokenizer.encode(text),
     decode: (ids) => tokenizer.decode(ids),
-    stream: (ids) => {
-      const stream = tokenizer.stream();
+    stream: ([ids, beginsText]) => {
+      const stream = tokenizer.stream(beginsText);
       return [...ids.map((id) => [stream.push(id), stream.pending]), [stream.flush(), false]];
     },
     prompt: ([prompt, turns, most]) => encoder.encode(prompt, turns, most),

@@ -93,7 +93,8 @@ def mixed_lines(count: int) -> list[str]:
 
 
 def streamed(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[Any]]:
-    stream, parts = tokenizer.stream(), list[list[Any]]()
+    """Texts of ids that begin a text, or where their number is odd go on with one."""
+    stream, parts = tokenizer.stream(begins_text=len(ids) % 2 == 0), list[list[Any]]()
     for id in ids:
         parts.append([stream.push(id), stream.pending])
     return [*parts, [stream.flush(), False]]
@@ -111,7 +112,7 @@ def test_texts_have_the_ids_and_ids_the_texts_of_our_tokenizer(kind: str, count:
     tasks = [
         *(("encode", line) for line in lines),
         *(("decode", one) for one in ids),
-        *(("stream", one) for one in ids),
+        *(("stream", [one, len(one) % 2 == 0]) for one in ids),
     ]
     results = in_node(tmp_path / "m.html", *tasks)
     texts, decoded, parts = results[:count], results[count : 2 * count], results[2 * count :]
@@ -121,7 +122,7 @@ def test_texts_have_the_ids_and_ids_the_texts_of_our_tokenizer(kind: str, count:
         assert text == tokenizer.decode(one), one
         if not HALF_SURROGATE.search(b"".join(map(tokenizer.token_bytes, one))):
             assert stream == streamed(tokenizer, one), one
-        assert "".join(part for part, _ in stream) == text
+        assert "".join(part for part, _ in stream) == tokenizer.decode(one, begins_text=len(one) % 2 == 0)
 
 
 RANDOM = [
@@ -242,6 +243,13 @@ def test_what_a_page_cannot_run_is_refused(tmp_path: Path) -> None:
         inner.pre_tokenizer = pre_tokenizers.Sequence(steps)
         with pytest.raises(TokenizerError, match="a page knows no tokenizer with the pattern"):
             tokenizer_spec(Tokenizer(inner))
+
+
+def test_end_tokens_of_a_model_end_answers(tmp_path: Path) -> None:
+    info = replace(save(tmp_path / "m", tokenizer_of("wordpiece")), end_ids=(3, 5))
+    assert header_of(info)["ends"] == [3, 5]
+    chat = replace(save(tmp_path / "chat", tokenizer_of("wordpiece"), "chat"), end_ids=(3,))
+    assert set(header_of(chat)["ends"]) == encoder_of(chat).end_ids | {3}
 
 
 def test_a_page_is_the_same_each_time(chatter: Path) -> None:

@@ -159,14 +159,16 @@ def _describe_text(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
             "user_prefix": template.user_prefix, "lowercase_all_caps": template.lowercase_all_caps,
         }  # fmt: skip
     begin, end = (_special(tokenizer, role) for role in ("begin", "end"))
+    ends = {*(template.end_ids(tokenizer) if template else ()), *info.end_ids} or end
+    if info.mode != "translation" and tokenizer.surroundings is not None:
+        begin, end = tokenizer.surroundings
     encoded = None
     if info.mode == "translation":
         edges = {role: _special(source, role) for role in ("begin", "end")}
         encoded = {"tokenizer": tokenizer_spec(source), **edges}
     return {
         "source": encoded,
-        "tokenizer": tokenizer_spec(tokenizer), "template": marks, "beginning": begin or end,
-        "ends": sorted(template.end_ids(tokenizer)) if template else end,
+        "tokenizer": tokenizer_spec(tokenizer), "template": marks, "beginning": begin or end, "ends": sorted(ends),
     }  # fmt: skip
 
 
@@ -321,7 +323,7 @@ def tokenizer_spec(tokenizer: Tokenizer) -> dict[str, Any]:
     for token, id in model["vocab"].items():
         tokens[id] = None if id in added else token
     spec = {
-        "kind": kind, "tokens": tokens, "normalizer": normalizer, "pattern": None, "prefix_space": False,
+        "kind": kind, "tokens": tokens, "normalizer": normalizer, "pattern": None,
         "byte_level": (file["decoder"] or {}).get("type") == "ByteLevel",
     }  # fmt: skip
     if kind in ("char", "whitespace"):
@@ -337,9 +339,7 @@ def tokenizer_spec(tokenizer: Tokenizer) -> dict[str, Any]:
     patterns = [_pattern_of(step) for step in steps]
     found = [pattern for pattern in patterns if pattern]
     _require(len(found) == 1, "that splits texts several times")
-    prefixed = [step for step in steps if step.get("add_prefix_space")]
-    _require(not prefixed or len(steps) == 1, "that splits texts before it adds a space")
-    return spec | {"pattern": _to_javascript(found[0]), "prefix_space": bool(prefixed)}
+    return spec | {"pattern": _to_javascript(found[0])}
 
 
 def _pattern_of(step: Mapping[str, Any]) -> str:

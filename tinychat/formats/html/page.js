@@ -131,7 +131,7 @@ function startPage() {
     else conversation.goTo(turn);
     turn.reason = null;
     turn.changes.push({ index: turn.tokens.length, text: "", values: panel.values });
-    const stream = tokenizer.stream();
+    const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
     for (const token of turn.tokens) stream.push(token.id);
     speaking = { job: ++jobs, turn, stream, version: panel.version };
     valuesOf.set(panel.version, panel.values);
@@ -197,7 +197,7 @@ function startPage() {
       turn.changes = old.changes.filter((change) => change.index < index).map((change) => ({ ...change }));
       const isEnd = header.ends.includes(id);
       if (!isEnd) {
-        const stream = tokenizer.stream();
+        const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
         for (const token of turn.tokens) stream.push(token.id);
         turn.changes.push({ index, text: "", values: old.settingsAt(index) });
         turn.tokens.push({ id, text: stream.push(id), logprob: logprobOf.get(`${old.number}/${index}/${id}`) });

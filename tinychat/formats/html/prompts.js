@@ -11,6 +11,12 @@ class PromptEncoder {
     this.sourceTokenizer = this.source ? new Tokenizer(this.source.tokenizer) : tokenizer;
   }
 
+  /** Return whether an answer to these ids is a text of its own, instead of the rest of one. */
+  beginsText(ids) {
+    const isContinued = !this.template && !this.source;
+    return !isContinued || ids.every((id) => this.tokenizer.spec.tokens[id] === null);
+  }
+
   /** Return the ids that the encoder reads, cut to the context; null if there is none. */
   encodeSource(prompt) {
     if (!this.source) return null;

@@ -16,7 +16,7 @@ const SPACE = "▁"; // stands for the space before a word, in the kind `whitesp
 const UTF8 = new TextEncoder();
 
 class Tokenizer {
-  /** `spec`: {kind, tokens, pattern, prefix_space, merges, ignore_merges, byte_level, normalizer}; special tokens are null. */
+  /** `spec`: {kind, tokens, pattern, merges, ignore_merges, byte_level, normalizer}; special tokens are null. */
   constructor(spec) {
     this.spec = spec;
     this.ids = new Map();
@@ -39,7 +39,6 @@ class Tokenizer {
   encode(text) {
     if (this.spec.kind === "char") return [...text].map((char) => this.ids.get(char)).filter((id) => id !== undefined);
     if (this.spec.normalizer) text = text.normalize(this.spec.normalizer);
-    if (this.spec.prefix_space && text && !/^\p{White_Space}/u.test(text)) text = " " + text;
     if (this.spec.kind === "whitespace") {
       const words = text.match(/\P{White_Space}+/gu) ?? [];
       return words.map((word) => this.ids.get(SPACE + word)).filter((id) => id !== undefined);
@@ -135,9 +134,9 @@ class Tokenizer {
     return ids.map((id) => stream.push(id)).join("") + stream.flush();
   }
 
-  /** Return a decoder for ids that come one at a time. */
-  stream() {
-    return new ByteStream(this.bytes, this.spec.kind === "whitespace");
+  /** Return a decoder for ids that come one at a time, and begin a text or go on with one. */
+  stream(beginsText = true) {
+    return new ByteStream(this.bytes, beginsText && this.spec.kind === "whitespace");
   }
 
   /** Return the text of a single token; bytes that are only a part of a character are shown as `\xe4`. */
@@ -150,18 +149,20 @@ class Tokenizer {
     }
   }
 
-  /** Return the characters that the vocabulary lacks, each once. */
+  /** Return the characters, or for `whitespace` the words, that the vocabulary lacks, each once. */
   unknown(text) {
+    if (this.spec.kind === "whitespace")
+      return [...new Set(text.match(/\P{White_Space}+/gu))].filter((word) => !this.encode(word).length);
     return [...new Set(text)].filter((char) => this.decode(this.encode(char)) !== char);
   }
 }
 
 /** Decodes tokens that each stand for some bytes of UTF-8. */
 class ByteStream {
-  /** `bytes` of each token; `beginsWithSpace`: each begins with a space, which the first one loses. */
-  constructor(bytes, beginsWithSpace) {
+  /** `bytes` of each token; `skipsSpace`: the first one loses the space that it begins with. */
+  constructor(bytes, skipsSpace) {
     this.bytes = bytes;
-    this.skips = beginsWithSpace ? 1 : 0;
+    this.skips = skipsSpace ? 1 : 0;
     this.decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     this.tail = []; // the last three bytes
   }
