@@ -210,7 +210,7 @@ def test_what_gguf_cannot_hold_is_refused_with_the_first_field(made: Make, lette
         ({"general__architecture": "mamba"}, "architecture 'mamba'"),
         ({"llama__context_length": "many"}, "context_length that is no int"),
         ({"llama__context_length": None}, "lacks llama.context_length"),
-        ({"llama__expert_count": 8}, "mixture of experts"),
+        ({"llama__expert_count": 8}, "mixture of experts"), ({"split__count": 3}, "one of 3 parts"),
         ({"llama__rope__scaling__factor": 4.0}, "scales its rotary"),
         ({"llama__attention__head_count": 0}, "n_head is 0"), ({"llama__block_count": 2}, "lacks blk.1."),
         ({"llama__embedding_length": 64}, "has the shape"), ({"tokenizer__ggml__pre": "odd"}, "splitter 'odd'"),

@@ -76,7 +76,6 @@ class Architecture:
     """Names of modules: ours → those of llama.cpp; `{}` stands for the layer."""
     is_interleaved: bool = False
     """Whether a rotary pair is k, k + 1 instead of k, k + K/2."""
-    has_optional_biases: bool = False
 
 
 ARCHITECTURES: Mapping[str, Architecture] = {
@@ -87,9 +86,8 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     ),
     "gpt2": Architecture(fitting.GPT2 | {"bias": True}, COMMON | FUSED | {"decoder.position.table": "position_embd"}),
 }
-IGNORED = ("rope_freqs.weight",)
-"""Tensors that repeat what the fields say, unless a field refuses them."""
-SCALING = ("rope.scaling.factor", "rope.scale_linear")
+SCALING, FACTORS = ("rope.scaling.factor", "rope.scale_linear"), "rope_freqs.weight"
+"""Fields and a tensor of models whose rotary positions are scaled."""
 
 
 def recognizes(path: Path) -> bool:
@@ -143,12 +141,16 @@ def _read_config(content: Content, name: str) -> ModelConfig:
     def get(field: str, kind: type[T], default: T | None = None) -> T:
         return content.get(f"{name}.{field}", kind, default)
 
+    if (parts := content.get("split.count", int, 1)) > 1:
+        raise ModelError(
+            f"{content.path} is one of {parts} parts of a model", "join them by llama.cpp's llama-gguf-split"
+        )
     embedding = content.tensors.get("token_embd.weight")
     if embedding is None:
         raise ModelError(f"{content.path} lacks token_embd.weight", INCOMPLETE)
     if get("expert_count", int, 0):
         raise ModelError(f"{content.path} is a mixture of experts, which is not known here")
-    if any(get(field, float, 1.0) not in (0.0, 1.0) for field in SCALING) or IGNORED[0] in content.tensors:
+    if any(get(field, float, 1.0) not in (0.0, 1.0) for field in SCALING) or FACTORS in content.tensors:
         raise ModelError(f"{content.path} scales its rotary positions, which is not known here")
     n_head, d_model = get("attention.head_count", int), get("embedding_length", int)
     n_kv_head = get("attention.head_count_kv", int, n_head)
@@ -284,8 +286,6 @@ SHAPES = {
 """What can be written. Biases of GPT-2 that a model lacks are zeros."""
 END = "<|end|>"
 """Name of the end token that is added where there is none: llama.cpp would take the token 11 for it."""
-
-
 IMPOSSIBLE = (LETTERS[0xFF], LETTERS[0xFF])
 """A merge of bytes that no text has: llama.cpp reads no vocabulary without merges."""
 OLLAMA_SETTINGS = {"max_tokens": "num_predict"} | {name: name for name in ("temperature", "top_p", "top_k", "min_p")}
