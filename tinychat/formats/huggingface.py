@@ -154,7 +154,7 @@ def _mistral_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     if theirs.get("use_sliding_window") is False or (type(window) is int and window >= MAX_CONTEXT):
         window = None
     if isinstance(kinds, list) and kinds:
-        pattern = "".join("L" if kind == "sliding_attention" else "G" for kind in kinds)
+        pattern = _pattern(kinds, "full_attention", "sliding_attention")
     elif "use_sliding_window" in theirs:  # Qwen's older files: the first layers are global
         layers, first = _whole(theirs, "num_hidden_layers"), _whole(theirs, "max_window_layers")
         pattern = "".join("L" if layer >= first else "G" for layer in range(min(layers, MAX_LAYERS)))
@@ -207,7 +207,7 @@ def _gpt_neo_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
         groups = [one for one in types if isinstance(one, list) and len(one) == 2 and isinstance(one[0], list)]
         repeated = (repeat(names, times) for names, times in groups if type(times) is int)
         kinds = list(islice(chain.from_iterable(chain.from_iterable(repeated)), MAX_LAYERS))
-    pattern = "".join("L" if kind == "local" else "G" for kind in kinds or ["global"])
+    pattern = _pattern(kinds or ["global"], "global", "local")
     return {
         "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
         "n_layer": theirs["num_layers"], "n_head": theirs["num_heads"], "d_ff": theirs.get("intermediate_size"),
@@ -226,6 +226,14 @@ def _window_kinds(ours: Mapping[str, Any]) -> str:
 
 def _their_activation(ours: Mapping[str, Any]) -> str:
     return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours["feed_forward"])
+
+
+def _pattern(kinds: list[Any], everywhere: str, local: str) -> str:
+    """Return our pattern of the kinds of attention in the layers, given the names of the two that are known."""
+    if unknown := [kind for kind in kinds if kind not in (everywhere, local)]:
+        problem = f"a layer has attention of the kind {_shorten(unknown[0])}, which is not known here"
+        raise ModelError(problem, f"known: {everywhere}, {local}")
+    return "".join("L" if kind == local else "G" for kind in kinds)
 
 
 def _activation(theirs: Mapping[str, Any], name: str, default: str) -> str:
