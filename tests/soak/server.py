@@ -26,7 +26,7 @@ CLIENTS = 16
 BROKEN = 0.05
 """Fraction of requests that are broken."""
 WARM_UP = 500
-"""Requests before the first measurement."""
+"""Requests before the first measurement, at least; a tenth of many."""
 MAX_GROWTH = 10
 """MB by which memory may grow after it."""
 TIMEOUT = 120.0
@@ -66,7 +66,7 @@ def soak(process: "subprocess.Popen[str]", port: int, count: int, seed: int) -> 
     began, counts, known = time.monotonic(), Counter[str](), dict[int, Any]()
     numbers, lock = iter(range(count)), threading.Lock()
     first: list[Usage] = []
-    warm_up = min(WARM_UP, count // 2)
+    warm_up = min(max(WARM_UP, count // 10), count // 2)
 
     def ask_all() -> None:
         while True:

@@ -107,13 +107,14 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _report_problems(report: Callable[[str], None]) -> None:
-    """Pass the errors of uvicorn on, a line each; what clients send wrongly is none."""
+    """Pass errors on, a line each; that clients send what is wrong, or leave, is none."""
 
     class Reporter(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             error = record.exc_info[1] if record.exc_info else None
             report(f"{record.getMessage().splitlines()[0]}{f': {error!r}' if error else ''}")
 
-    logger = logging.getLogger("uvicorn")
-    logger.handlers, logger.propagate = [Reporter()], False
-    logger.setLevel(logging.ERROR)
+    for name in ("uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [Reporter()], False
+        logger.setLevel(logging.ERROR)
