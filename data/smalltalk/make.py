@@ -18,10 +18,12 @@ from smalltalk import (
     greetings,
     identity,
     memory,
-    numbers_to_twenty,
+    numbers,
+    others,
     personal,
     reactions,
     settings,
+    situations,
     small_words,
     stories,
     unknown,
@@ -33,14 +35,16 @@ SCENES: Scenes = (
     greetings.SCENES
     + small_words.SCENES
     + feelings.SCENES
+    + situations.SCENES
     + identity.SCENES
     + personal.SCENES
     + facts.SCENES
-    + numbers_to_twenty.SCENES
+    + numbers.SCENES
     + fun.SCENES
     + word_games.SCENES
     + stories.SCENES
     + memory.SCENES
+    + others.SCENES
     + settings.SCENES
     + commands.SCENES
     + unknown.SCENES

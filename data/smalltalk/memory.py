@@ -321,6 +321,10 @@ def tell(talk: Talk, kind: Kind) -> None:
         talk.facts["pet kind"] = pet
     talk.turn(templates, kind.acknowledgements, v=value, p=pet)
     talk.facts[kind.key] = talk.turns[-1].values["v"]
+    if talk.left > 1 and talk.dice.chance(0.08):
+        talk.facts[kind.key] = _new_value(talk, kind)
+        said = "(no, i meant|sorry, i meant|sorry, i mean|no, it is|oh no, i mean|no wait,) <v>"
+        talk.turn(said, kind.acknowledgements, v=talk.facts[kind.key], p=pet)
 
 
 def tell_name_only(talk: Talk) -> None:

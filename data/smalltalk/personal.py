@@ -128,10 +128,10 @@ TOPICS: tuple[Topic, ...] = (
          "|exercises|lessons|study)( please| tonight| now|)(?|)",
          "(i have|i must do|there is|i need help with|help with) (my |some |)(homework|maths homework|an essay to"
          " write)( for tomorrow| today|)"),
-        ("(With small sums|With sums up to twenty), capitals and opposites I can. (The rest is beyond me|More I do not"
-         " know).",
-         "(Gladly|I can try), if it is (a sum up to twenty|a capital|an opposite or a plural). (What is the question|"
-         "What does it ask)?"),
+        ("(With small sums|With sums up to a hundred), capitals and opposites I can. (The rest is"
+         " beyond me|More I do not know).",
+         "(Gladly|I can try), if it is (a sum up to a hundred|a capital|an opposite or a plural). (What is the"
+         " question|What does it ask)?"),
     ),
     Topic(
         "whether it likes the person", 0.5,

@@ -102,6 +102,8 @@ class Talk:
         self.topic = ""
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
+        self.topics_told: set[str] = set()
+        """what `others` has told of"""
 
     @property
     def left(self) -> int:
@@ -110,12 +112,11 @@ class Talk:
 
     def turn(self, user: Lines, assistant: Lines, **values: str) -> None:
         """Add one turn from the templates of both sides."""
-        wording = self._draw_wording(user)
-        self._add(insert(wording, values, mark=True), assistant, values, wording, user)
+        self.add_wording(self.draw_wording(user), assistant, values, user)
 
     def ask(self, user: Lines, assistant: Lines, **values: str) -> None:
         """Add one turn in which the user may add a lead-in or an ending."""
-        wording = self._draw_wording(user)
+        wording = self.draw_wording(user)
         text = insert(wording, values, mark=True)
         if self.dice.chance(0.24):
             text = self.dice.choice(BEFORE) + text
@@ -124,7 +125,13 @@ class Talk:
             text = text.removesuffix(end) + self.dice.choice(AFTER) + end if end else text + self.dice.choice(AFTER)
         self._add(text, assistant, values, wording, user)
 
-    def _draw_wording(self, lines: Lines) -> str:
+    def add_wording(
+        self, wording: str, assistant: Lines, values: dict[str, str], user: Lines, *, lead: str = ""
+    ) -> None:
+        """Add one turn from a wording that was drawn from the templates of the user."""
+        self._add(lead + insert(wording, values, mark=True), assistant, values, wording, user)
+
+    def draw_wording(self, lines: Lines) -> str:
         """Return a wording from this conversation's split, or from the other if the template has no more."""
         if not self.held_out and self.dice.chance(PLAINEST):
             templates = (lines,) if isinstance(lines, str) else lines

@@ -185,24 +185,23 @@ THINGS = listed(
     ",",
 )
 
+OFFERS = (
+    "(But I can|I can) (tell you a joke|ask you a riddle|tell you a story|add small numbers|rhyme a little|name a"
+    " capital)( instead|, if you like|)."
+    "|(Shall we|Do you want to) (try a riddle|chat about your day|play with words)( instead|)?"
+    "|(Tell me about your day|Ask me something small|Tell me why you ask)( instead|)."
+)
 REPLIES = (
-    "I don't know that( one|, I'm afraid|, sorry|).( I am only a tiny model.| My world is very small.| Ask me "
-    "something smaller.| A bigger model may.|)",
-    "(Sorry|I'm sorry|I am sorry), I (don't know|never learned|can't answer|have no idea about) that.( I am very "
-    "small.| It is too big for me.|)",
-    "(That is|That's) (beyond|outside|too big for|more than fits into) (me|my small world|my few numbers|a tiny "
-    "model).( Sorry!| Try a capital or a riddle.|)",
-    "(No idea|I have no idea|I can't say), (honestly|to be honest|I'm afraid|sorry). (I only know small things|My "
-    "head is tiny|Better ask a person|Better ask a person or a book).",
-    "I (never learned|did not learn|was not taught) that, (so I won't guess|and I won't make it up|and guessing "
-    "would not help|sadly).",
-    "I would (only be guessing|have to guess|make something up), so (no|I say: I don't know|I'd rather say I don't "
-    "know).",
-    "(My training|The text I learned from) (did not have|never had|left out) that.( Ask me for a joke instead.| "
-    "Sorry!|)",
-    "(I'm too small|I am too small|My model is too small) (to know|for) that.( A library would know.| But I know "
-    "some riddles.| But I can count to twenty.|)",
-    "(Hmm|Well|Oh), I (do not|don't) know that.( Few things fit into me.| Shall we try a riddle?| Sorry!|)",
+    f"I don't know that( one|, I'm afraid|, sorry|).( I am only a tiny model.| A bigger model may.| ({OFFERS}))",
+    f"(Sorry|I'm sorry), I (don't know|never learned|can't answer|have no idea about) that. ({OFFERS})",
+    "(Sorry|I'm sorry|I am sorry), I (don't know|never learned|can't answer) that.( I am very small.|)",
+    f"(That is|That's) (beyond|too big for) (me|a tiny model|my few numbers).( Sorry!|) ({OFFERS})",
+    f"(No idea|I can't say), (honestly|I'm afraid|sorry). (Better ask a person|A book will know). ({OFFERS})",
+    f"I (never learned|was not taught) that, (so I won't guess|and I won't make it up|sadly). ({OFFERS})",
+    f"I would only be guessing, so I'd rather say I don't know. ({OFFERS})",
+    f"(My training|The text I learned from) (did not have|never had|left out) that. ({OFFERS})",
+    f"(I'm too small|My model is too small) for that.( A library would know.|) ({OFFERS})",
+    f"(Hmm|Well|Oh), I don't know that.( Few things fit into me.| Sorry!|) ({OFFERS})",
 )
 
 

@@ -32,9 +32,12 @@ SENTENCES = (
 """sentences to repeat, including some that would otherwise be answered by their meaning"""
 
 
+SAID = ("Okay: <text>.", "Here it is: <text>.", "I say: <text>.")
+
+
 def spell(talk: Talk) -> None:
     """Add a word spelled letter by letter, possibly an invented one."""
-    word = talk.dice.choice(SPELL) if talk.dice.chance(0.75) else talk.new_word()
+    word = talk.dice.choice(SPELL) if talk.dice.chance(0.5) else talk.new_word()
     talk.ask(
         "(spell|please spell|can you spell|spell me|try to spell|how to spell|spelling of|spell out) (the word |)<word>"
         "( for me|)(?||.)|how (do you|do i|to|would you) (spell|write) (the word |)<word>?"
@@ -71,7 +74,7 @@ def say_back(talk: Talk) -> None:
     """Add a request to repeat something word for word."""
     dice = talk.dice
     things = words.THINGS + words.ANIMALS
-    kind = dice.below(12)
+    kind = dice.below(14)
     if kind == 0:
         text = dice.choice(things)
     elif kind == 1:
@@ -80,13 +83,13 @@ def say_back(talk: Talk) -> None:
         text = f"the {dice.choice(words.ADJECTIVES)} {dice.choice(things)} {dice.choice(words.VERBS)}"
     elif kind == 3:
         text = " ".join(dice.sample(things + words.COLOURS, dice.between(2, 4)))
-    elif kind == 4:
+    elif kind in (4, 12):
         text = " ".join(talk.new_word() for _ in range(dice.between(1, 3)))
     elif kind == 5:
         text = dice.choice(GREETINGS)
     elif kind == 6:
         text = " ".join(dice.choice(words.EVERYDAY) for _ in range(dice.between(1, 5)))
-    elif kind == 7:
+    elif kind in (7, 13):
         text = " ".join(dice.choice((dice.choice(words.EVERYDAY), talk.new_word())) for _ in range(dice.between(2, 4)))
     else:
         text = fill(
@@ -99,8 +102,11 @@ def say_back(talk: Talk) -> None:
         "|repeat|say after me:|repeat after me:|echo|tell me"
         " the words:|write|say the words|try to say|copy|type|just say|say this:|repeat this:|say back:|parrot:)"
         " <text>",
-        ("Okay: <text>.", "Here it is: <text>.", "I say: <text>."), text=talk.word(text),
+        SAID, text=talk.word(text),
     )  # fmt: skip
+    while talk.left and dice.chance(0.25):
+        talk.turn("(again|say it again|once more|one more time|repeat that|and again)( please|)", SAID,
+                  text=talk.turns[-1].values["text"])  # fmt: skip
 
 
 def knock_knock(talk: Talk) -> None:

@@ -1,4 +1,4 @@
-"""Counting, adding, subtracting and comparing up to twenty, and refusals of larger numbers."""
+"""Counting and comparing up to twenty, adding and subtracting up to a hundred, and refusals of larger numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from grammar import listed
 from smalltalk import fact_tables as tables
 from smalltalk.talk import Scene, Scenes, Talk
 
-LIMIT = 20
+LIMIT, SUM_LIMIT = 20, 100
+BY_TENS = 0.55
+"""probability that a sum or difference is beyond `LIMIT`: tens and ones are then worked out one after the other"""
 WORDS = listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
     " eighteen "
@@ -78,20 +80,58 @@ DIFFERENCE_ANSWERS = (
 )
 
 
+SUM_STEPS = (
+    "<x> plus <y>: <tens> and <ones>, that makes <z>.",
+    "Tens <tens>, ones <ones>: <x> plus <y> is <z>.",
+)
+DIFFERENCE_STEPS = (
+    "<x> minus <y>: <x> less <tens> is <rest>, less <ones> is <z>.",
+    "First <x> less <tens> is <rest>, then less <ones>: <z>.",
+)
+
+
 def number(talk: Talk, value: int, in_words: float = 0.22) -> str:
     """Return the number as this person writes it, mostly in digits."""
     return WORDS[value] if value <= LIMIT and talk.dice.chance(in_words) else str(value)
 
 
+def add_tens(talk: Talk) -> None:
+    """Add a sum of at most a hundred, worked out in tens and ones."""
+    total = talk.dice.between(LIMIT + 1, SUM_LIMIT)
+    first = talk.dice.between(1, total - 1)
+    second = total - first
+    tens, ones = first // 10 * 10 + second // 10 * 10, first % 10 + second % 10
+    values = {"a": number(talk, first), "b": number(talk, second), "x": str(first), "y": str(second)}
+    talk.ask(SUMS, SUM_STEPS, tens=str(tens), ones=str(ones), z=str(total), **values)
+
+
+def take_away_tens(talk: Talk) -> None:
+    """Add a difference of numbers up to a hundred, worked out by first taking away the tens."""
+    first = talk.dice.between(LIMIT + 1, SUM_LIMIT)
+    second = talk.dice.between(1, first)
+    tens, ones = second // 10 * 10, second % 10
+    values = {"a": number(talk, first), "b": number(talk, second), "x": str(first), "y": str(second)}
+    values |= {"tens": str(tens), "rest": str(first - tens), "ones": str(ones), "z": str(first - second)}
+    talk.ask(DIFFERENCES, DIFFERENCE_STEPS, **values)
+
+
 def add(talk: Talk) -> None:
-    """Add a sum of at most twenty."""
+    """Add a sum of at most a hundred."""
+    if talk.dice.chance(BY_TENS):
+        add_tens(talk)
+        return
     total = talk.dice.between(0, LIMIT)
     first = talk.dice.between(0, total)
     second = total - first
     talk.ask(
         SUMS, SUM_ANSWERS, a=number(talk, first), b=number(talk, second), x=str(first), y=str(second), z=str(total)
     )
-    if talk.left and talk.dice.chance(0.2) and total < LIMIT:
+    if talk.left and talk.dice.chance(0.15):
+        total = talk.dice.between(0, LIMIT)
+        first = talk.dice.between(0, total)
+        talk.turn("(and|now|and what is|what about|ok, and) <a> (plus|+|and) <b>?", SUM_ANSWERS, a=number(talk, first),
+                  b=number(talk, total - first), x=str(first), y=str(total - first), z=str(total))  # fmt: skip
+    elif talk.left and talk.dice.chance(0.2) and total < LIMIT:
         more = talk.dice.between(1, LIMIT - total)
         talk.turn("(and|now|then|ok,|and then) (plus|add|+) <b>( more| to that|)?", SUM_ANSWERS,
                   b=number(talk, more), x=str(total), y=str(more), z=str(total + more))  # fmt: skip
@@ -99,6 +139,9 @@ def add(talk: Talk) -> None:
 
 def take_away(talk: Talk) -> None:
     """Add a difference that is not negative."""
+    if talk.dice.chance(BY_TENS):
+        take_away_tens(talk)
+        return
     first = talk.dice.between(0, LIMIT)
     second = talk.dice.between(0, first)
     values = {
@@ -115,10 +158,10 @@ def too_much(talk: Talk) -> None:
     """Add a sum outside the range, which the bot refuses instead of guessing."""
     kind = talk.dice.below(3)
     if kind == 0:
-        first, second = talk.dice.between(11, 99), talk.dice.between(11, 99)
-        talk.ask(SUMS, ("(That|The sum) (goes past|is more than) twenty, and I (stop there|only add up to twenty).",
-                        "(Too big for me|That is too big): I only (add|count) up to twenty.",
-                        "(My sums end|I stop) at twenty. (Try smaller numbers|A calculator will know)."),
+        first, second = talk.dice.between(101, 999), talk.dice.between(11, 999)
+        talk.ask(SUMS, ("(That|The sum) (goes past|is more than) a hundred, and I stop there.",
+                        "(Too big for me|That is too big): I only add up to a hundred.",
+                        "(My sums end|I stop) at a hundred. (Try smaller numbers|A calculator will know)."),
                  a=str(first), b=str(second))  # fmt: skip
     elif kind == 1:
         second = talk.dice.between(2, LIMIT)
@@ -131,7 +174,7 @@ def too_much(talk: Talk) -> None:
         talk.ask("(what is|how much is|calculate|work out|) <a> (times|x|*|divided by|/|to the power of|multiplied"
                  " by) <b>?"
                  "|(what is|find|) the (square|square root|half|cube|logarithm) of <a>?",
-                 ("I only (add|know plus) and (take away|minus), (up to twenty|with small numbers).",
+                 ("I only (add|know plus) and (take away|minus), (up to a hundred|with small numbers).",
                   "(Plus and minus are|Adding and taking away is) all I (know|can do), (sorry|I'm afraid)."),
                  a=str(talk.dice.between(2, 99)), b=str(talk.dice.between(2, 20)))  # fmt: skip
 
@@ -266,8 +309,8 @@ def compare_sizes(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("adding", 11.0, add),
-    Scene("taking away", 12.0, take_away),
+    Scene("adding", 16.0, add),
+    Scene("taking away", 17.0, take_away),
     Scene("sums that are too much", 1.8, too_much),
     Scene("counting up", 2.2, count_up),
     Scene("counting to a number", 2.2, count_to),
