@@ -40,7 +40,15 @@ _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="
 SLOTS = situations.SLOTS | {name: tuple(listed(items, ",")) for name, items in _TABLES["slots"].items()}
 SLOTS["instrument"] = tuple(words.INSTRUMENTS)
 FACTS = tuple(
-    Fact(**{name: tuple(lines) if isinstance(lines, list) else lines for name, lines in entry.items()})
+    Fact(
+        tell=tuple(entry["tell"]),
+        reply=tuple(entry["reply"]),
+        ask=tuple(entry["ask"]),
+        answer=tuple(entry["answer"]),
+        unknown=tuple(entry["unknown"]),
+        correct=tuple(entry.get("correct", ())),
+        is_also_memory=entry.get("is_also_memory", False),
+    )
     for entry in _TABLES["fact"]
 )
 MOST_FACTS = 3

@@ -47,7 +47,10 @@ def slots_of(template: str) -> set[str]:
 
 MOODS = {mood["name"]: _exchanges(mood["then"]) for mood in _TABLES["mood"]}
 SITUATIONS = {
-    entry["topic"]: Situation(*_exchanges([entry]), _exchanges(entry.get("then", [])) * 2 + MOODS[entry["mood"]])
+    entry["topic"]: Situation(
+        Exchange(tuple(entry["say"]), tuple(entry["reply"])),
+        _exchanges(entry.get("then", [])) * 2 + MOODS[entry["mood"]],
+    )
     for entry in _TABLES["situation"]
 }
 
