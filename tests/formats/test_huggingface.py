@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from tinychat.cli import main
 from tinychat.config.settings import SettingStore
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.registry import export_model, import_model, list_models, open_model
@@ -92,7 +93,9 @@ def test_a_folder_of_transformers_is_opened_where_it_lies(letters: Path, tmp_pat
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_folder_of_transformers_among_the_models_is_listed_and_found_by_name(letters: Path, home: Path) -> None:
+def test_a_folder_of_transformers_among_the_models_is_listed_and_found_by_name(
+    letters: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=1, n_head=2)
     for name in ("theirs", "broken"):
         transformers.GPT2LMHeadModel(config).save_pretrained(home / "models" / name)
@@ -101,6 +104,9 @@ def test_a_folder_of_transformers_among_the_models_is_listed_and_found_by_name(l
     assert "theirs of transformers (gpt2)" in [one.description for one in found.sound]
     assert [(one.name, "holds neither tokenizer.json" in one.error) for one in found.damaged] == [("broken", True)]
     assert open_model("theirs").folder == home / "models" / "theirs"
+    capsys.readouterr()
+    assert main.run(["show", "theirs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "transformers"
 
 
 def test_training_goes_on_from_a_folder_of_transformers(letters: Path, tmp_path: Path) -> None:

@@ -317,11 +317,12 @@ def _draw(result: "Drawable") -> None:
 def _file_facts(info: ModelInfo) -> dict[str, Any]:
     facts = read_file_facts(info)
     date = facts.date and facts.date.isoformat(timespec="seconds")
-    return {"description": info.description, "date": date, "bytes": facts.bytes, "loss": facts.loss}
+    return {"date": date, "bytes": facts.bytes, "loss": facts.loss}
 
 
 def _model_facts(info: ModelInfo) -> dict[str, Any]:
     return {
         "name": info.name, "mode": info.mode, "tokenizer": info.tokenizer_kind, "parameters": info.parameters,
-        "folder": str(info.folder),
+        "folder": str(info.folder), "format": info.foreign.format if info.foreign else "tinychat",
+        "description": info.description,
     }  # fmt: skip
