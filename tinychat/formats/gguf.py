@@ -129,9 +129,7 @@ def read(path: Path) -> ModelInfo:
         file.resolve().stem, file, "chat" if template else "completion", config.to_dict(), tokenizer.kind, parameters,
         template, end_ids=(end,) if end >= 0 else (), description=f"{file.resolve().stem} of llama.cpp ({name})",
         settings=_read_settings(content),
-        foreign=ForeignModel(
-            "gguf", file, partial(_read_tokenizer, content), partial(_map_weights, content, config, places)
-        ),
+        foreign=ForeignModel("gguf", file, lambda: tokenizer, partial(_map_weights, content, config, places)),
     )  # fmt: skip
 
 

@@ -185,9 +185,7 @@ def read(path: Path) -> ModelInfo:
         file.resolve().stem, file, "completion", config.to_dict(), tokenizer.kind,
         sum(math.prod(shape or ()) for _, shape in weight_shapes(config)),
         description=f"{file.resolve().stem} of llama2.c",
-        foreign=ForeignModel(
-            "llama2c", file, partial(_read_tokenizer, vocabulary, config.vocab_size), partial(_map_weights, file)
-        ),
+        foreign=ForeignModel("llama2c", file, lambda: tokenizer, partial(_map_weights, file)),
     )  # fmt: skip
 
 

@@ -94,9 +94,7 @@ def read(path: Path) -> ModelInfo:
         name, file, "completion", config.to_dict(), tokenizer.kind,
         sum(math.prod(shape or ()) for _, shape in weight_shapes(config)),
         description=f"{name} of nanoGPT",
-        foreign=ForeignModel(
-            "nanogpt", file, partial(_read_tokenizer, vocabulary), partial(_map_weights, file, config, found)
-        ),
+        foreign=ForeignModel("nanogpt", file, lambda: tokenizer, partial(_map_weights, file, config, found)),
     )  # fmt: skip
 
 
