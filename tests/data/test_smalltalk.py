@@ -221,7 +221,7 @@ def test_more_than_eighty_topics_are_talked_about(programs: None) -> None:
     assert min(met.values()) > 10
 
 
-NEWER_COMMANDS = {"lesson", "rename", "rm", "steps"}
+NEWER_COMMANDS = {"lesson", "rename", "rm", "share", "steps"}
 """Commands that the bundled model was trained too early to know, besides settings."""
 
 

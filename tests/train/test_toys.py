@@ -158,7 +158,7 @@ def test_tinygpt_stops_where_a_document_ends(tmp_path: Path) -> None:
         "tinygpt", sources=["news.jsonl"], d_model=64, n_head=4, d_ff=64, n_layer=1, batch_size=12, dropout=0.0,
         learning_rate=0.01, epochs=60.0, evaluate_every=60, sample_tokens=4, sample_temperature=0.0,
     )  # fmt: skip
-    assert ask("news", *news) == [(rest, "end") for rest in news.values()]
+    assert ask("news", *news) == [(f" {rest}", "end") for rest in news.values()]
 
 
 @pytest.mark.mirror
