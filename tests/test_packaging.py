@@ -60,7 +60,8 @@ def sources(tmp_path: Path) -> Path:
 
 def build(sources: Path, **environment: str) -> Path:
     """Build a wheel, and return its path."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(sources / "dist")]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    command += ["--wheel-dir", str(sources / "dist")]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
     subprocess.run([*command, str(sources)], env=environment, check=True, capture_output=True, timeout=600)
     (wheel,) = (sources / "dist").iterdir()
