@@ -218,3 +218,10 @@ def test_errors_are_those_of_the_program(loaded: Model, wrong: Callable[[Model],
     with pytest.raises(tinychat.TinychatError) as error:
         wrong(loaded)
     assert str(error.value).startswith(message)
+
+
+def test_a_page_is_that_of_the_export(letters: Path, tmp_path: Path) -> None:
+    from tinychat.cli.main import run
+
+    assert run(["export", str(letters), "--to", "html", "--out", str(tmp_path / "page.html")]) == 0
+    assert tinychat.load(letters).to_html() == (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -346,6 +346,17 @@ class Model:
         with self._alone():
             return inside.attention(self._opened, answer, layer, head, cross)
 
+    def to_html(self) -> str:
+        """Return one HTML page in which the model answers, without a server: what `tinychat export --to html` writes.
+
+        Raises:
+            ModelError: If the page knows no such model.
+            TokenizerError: If the page does not know its tokenizer.
+        """
+        from tinychat.formats.page import render_page
+
+        return render_page(self._opened.info)
+
     def close(self) -> None:
         """Free the weights; the next call loads them again."""
         self._opened.close()
