@@ -52,6 +52,7 @@ def test_it_remembers_a_name_within_the_conversation() -> None:
     assert "zorina" in talk("zorina is my best friend", "what is my friend called?")[-1]
 
 
+@pytest.mark.slow
 def test_who_shouts_is_understood() -> None:
     assert talk("WHAT IS THE CAPITAL OF FRANCE?") == talk("what is the capital of france?")
     assert "Paris" in talk("CAPITAL OF FRANCE")[0]

@@ -27,6 +27,7 @@ def patterns() -> st.SearchStrategy[str]:
 
 
 @given(patterns(), st.lists(st.text("ab1é. -\n", max_size=7), min_size=10, max_size=10))
+@pytest.mark.slow
 def test_matches_what_re_matches(pattern: str, texts: list[str]) -> None:
     automaton = Pattern(pattern)
     for text in texts:

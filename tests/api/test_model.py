@@ -78,6 +78,7 @@ def test_odd_values_are_taken(loaded: Model) -> None:
     assert loaded.generate("a\ud800b", max_tokens=2).notices == ("unknown to this model, left out: '�'",)
 
 
+@pytest.mark.slow
 def test_a_closed_model_loads_again(letters: Path) -> None:
     with tinychat.load(letters, engine="torch") as model:
         before = model.generate("ab", seed=1).text

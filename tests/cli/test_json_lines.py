@@ -56,6 +56,7 @@ def test_a_seed_of_its_own_gives_the_same_answer_on_every_line(answer: Answer, e
         ("torch", "translate"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_line_of_output_makes_its_answer_again_alone_and_anywhere(
     answer: Answer, engine: str, model: str, request: pytest.FixtureRequest
 ) -> None:

@@ -102,6 +102,7 @@ def test_empty_stdin_gives_empty_stdout(call: Call) -> None:
     assert call("--jsonl", stdin="") == (0, "", "")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_text_and_another_one_another(call: Call) -> None:
     first, again, other = (call("-s", seed, "-0", stdin="abc\nabc\n")[1] for seed in ("7", "7", "8"))
     assert first == again != other

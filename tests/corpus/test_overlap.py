@@ -107,6 +107,7 @@ def copies_by_hand(said: str, texts: list[tuple[str, bool]], least: int) -> list
 
 
 @given(st.text("ab\n", max_size=25), TEXTS, st.integers(1, 5), st.sampled_from([1, 3, 7, 1000]))
+@pytest.mark.slow
 def test_copies_equal_those_of_a_brute_force_search(
     said: str, texts: list[tuple[str, bool]], least: int, block: int
 ) -> None:

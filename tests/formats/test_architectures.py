@@ -83,6 +83,7 @@ def greedy(engine: Engine, ids: list[int], n: int) -> list[int]:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_every_architecture_predicts_as_in_transformers(case: str, letters: Path, tmp_path: Path) -> None:
     theirs = make(case, letters, tmp_path)
     ids = torch.randint(VOCABULARY, (1, 40))

@@ -149,6 +149,7 @@ RANDOM = [
         ),
     ],
 )
+@pytest.mark.slow
 def test_answers_are_those_of_the_native_engine(kind: str, precision: str, options: Any, tmp_path: Path) -> None:
     """Token by token: greedy and drawn, beyond the context, in calls of any length; and so are the odds."""
     tokenizer = tokenizer_of(kind)
@@ -185,6 +186,7 @@ def encoder_of(info: ModelInfo) -> PromptEncoder:
 
 
 @needs_node
+@pytest.mark.slow
 def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
     tokenizer = tokenizer_of("wordpiece")
     chat, story = save(tmp_path / "chat", tokenizer, "chat"), save(tmp_path / "story", tokenizer)

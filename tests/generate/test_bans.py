@@ -98,6 +98,7 @@ def plain(asker: Asker, settings: Settings, seed: int = 0) -> str:
     return text_of(list(stream(asker.engine, asker.answer(settings, seed))))
 
 
+@pytest.mark.slow
 def test_an_answer_goes_another_way(asker: Asker) -> None:
     for temperature in (0, 0.3, 1.5):
         before = plain(asker, Settings(temperature=temperature, max_tokens=40))
@@ -151,6 +152,7 @@ def test_an_answer_ends_where_nothing_else_is_left(asker: Asker) -> None:
     assert set(plain(asker, Settings(max_tokens=20, ban=most))) == {every[-1]}
 
 
+@pytest.mark.slow
 def test_an_answer_that_goes_in_circles_by_its_bans_says_what_helps(asker: Asker) -> None:
     for ban, told in ((("a",), False), (tuple("abcdefghijklmnopqrstuvwxyz"), True)):
         records = list(stream(asker.engine, asker.answer(Settings(max_tokens=60, ban=ban))))

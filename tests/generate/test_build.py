@@ -78,6 +78,7 @@ def test_a_process_that_needs_the_kernel_waits_for_the_one_that_compiles_it(comp
     assert len(callers(compiler)) == 1
 
 
+@pytest.mark.slow
 def test_what_a_killed_compilation_leaves_is_in_nobodys_way(compiler: Path) -> None:
     build.start_compiling()
     wait_for(lambda: callers(compiler))

@@ -480,6 +480,7 @@ TRANSLATORS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", TRANSLATORS)
+@pytest.mark.slow
 def test_translations_are_those_of_the_reference(options: dict[str, Any], tmp_path: Path) -> None:
     """In a batch and one after the other, with sources that come back, beyond the context."""
     model = make(**{"n_encoder_layer": 1} | options)

@@ -37,6 +37,7 @@ def reference(logits: torch.Tensor, wanted: Settings, history: torch.Tensor) -> 
     min_p=st.sampled_from([0.0, 0.05, 0.4, 1.0]),
     repetition_penalty=st.sampled_from([1.0, 1.3, 0.7]),
 )
+@pytest.mark.slow
 def test_filters_equal_those_of_transformers(seed: int, **values: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(3, 50, generator=generator) * 4

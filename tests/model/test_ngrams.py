@@ -99,6 +99,7 @@ texts = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=40)
 
 @settings(max_examples=60)
 @given(st.lists(texts, min_size=2, max_size=3), st.data())
+@pytest.mark.slow
 def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], data: st.DataObject) -> None:
     ngrams = make(folds)
     text = data.draw(st.sampled_from(folds))[:8] if data.draw(st.booleans()) else data.draw(texts)[:8]
@@ -112,6 +113,7 @@ def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], dat
 
 @settings(max_examples=40)
 @given(texts, st.lists(texts, min_size=2, max_size=3))
+@pytest.mark.slow
 def test_counts_of_two_texts_are_the_higher_of_both(first: list[int], folds: list[list[int]]) -> None:
     def count_again(ngrams: NGrams, earlier: NGrams) -> NGrams:
         counts = {name: getattr(earlier, name) for name in COUNT_BUFFERS}

@@ -321,6 +321,7 @@ def test_arrows_walk_and_enter_goes_on_from_the_selected_token(person: Person) -
     person.sees("  ├─ 1  hello → you said: hello", lambda lines: any(f"› └─ 2  hello → you{other}" in x for x in lines))
 
 
+@pytest.mark.slow
 def test_keys_end_the_walk_and_the_probabilities_stay(person: Person) -> None:
     for key in (ESCAPE, CTRL_C, ENTER):
         person.type("/why 2", ENTER)
@@ -333,6 +334,7 @@ def test_keys_end_the_walk_and_the_probabilities_stay(person: Person) -> None:
     person.sees("› and you", "you said: and you", answered)
 
 
+@pytest.mark.slow
 def test_a_dumb_terminal_shows_one_token(sit_down: SitDown) -> None:
     person = sit_down(TERM="dumb")
     person.type("hello", ENTER)

@@ -87,6 +87,7 @@ def test_ctrl_d_during_an_answer_is_ignored(counting: Person) -> None:
     counting.sees("you said: still here")
 
 
+@pytest.mark.slow
 def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
     person = sit_down(**SLOW)
     person.type("temp", ENTER)
@@ -299,6 +300,7 @@ def test_history_outlives_the_session(sit_down: SitDown) -> None:
     second.sees(lambda lines: any("remember me" in line for line in lines))
 
 
+@pytest.mark.slow
 def test_control_sequences_in_an_answer_are_escaped(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("escape", ENTER)
@@ -492,6 +494,7 @@ def test_without_colour_there_is_none(sit_down: SitDown, facts: dict[str, str]) 
     assert re.search(rb"\x1b\[[0-9;]*[1-9][0-9;]*m", person.raw) is None
 
 
+@pytest.mark.slow
 def test_help_fits_one_screen(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/help", ENTER)

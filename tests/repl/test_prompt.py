@@ -170,6 +170,7 @@ def test_keys_still_act_during_an_answer_and_typed_lines_are_kept(sit_down: SitD
     person.sees("> another one", "you said: another one", "> half")
 
 
+@pytest.mark.slow
 def test_a_pasted_line_longer_than_the_screen_is_complete(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_PLAIN="1")
     person.type("hello " * 30 + "there", ENTER)

@@ -31,6 +31,7 @@ def opened(letters: Path) -> OpenModel:
 
 @settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=6), st.booleans())
+@pytest.mark.slow
 def test_every_body_is_a_request_or_an_error(opened: OpenModel, values: dict[str, Any], is_chat: bool) -> None:
     begun: dict[str, Any] = {"messages": [{"role": "user", "content": "a"}]} if is_chat else {"prompt": "a"}
     parse = parse_chat if is_chat else parse_completion

@@ -53,6 +53,7 @@ def expected_ids(folder: Path, prompt: str, system: str = "") -> list[int]:
     return list(theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
 
 
+@pytest.mark.slow
 def test_it_is_opened_as_a_chat_and_answers_as_in_transformers(folder: Path, tmp_path: Path) -> None:
     ids = expected_ids(folder, "fine")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
@@ -110,6 +111,7 @@ def test_other_models_say_that_they_read_none(tmp_path: Path) -> None:
     change(session, "system", "none")
 
 
+@pytest.mark.slow
 def test_a_template_that_does_not_end_is_one_clear_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     assert run(["-m", str(make_model(tmp_path / "evil", loop)), "-p", "hello"]) == 1

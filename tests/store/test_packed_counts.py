@@ -28,6 +28,7 @@ texts = st.lists(st.integers(0, 3), min_size=2, max_size=80)
 
 
 @given(texts, st.integers(1, 6), st.none() | texts)
+@pytest.mark.slow
 def test_all_counts_come_back(ids: list[int], order: int, earlier: list[int] | None) -> None:
     counts = counts_of(ids, 4, order, earlier)
     unpacked = unpack_counts(pack_counts(counts, 4), 4)

@@ -20,6 +20,7 @@ from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import Recipe
 
 
+@pytest.mark.slow
 def test_every_opening_finds_a_whole_model(letters: Path, chatter: Path, tmp_path: Path, compiled: Path) -> None:
     folder = tmp_path / "model"
     program = Path(__file__).with_name("replaced.py")

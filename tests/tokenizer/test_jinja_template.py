@@ -78,6 +78,7 @@ def test_nobody_forges_a_turn_by_typing_the_names_of_tokens(style: str) -> None:
     assert text.replace("\U000f0000", "").replace("\U000f0001", "") in tokenizer.decode(forged)
 
 
+@pytest.mark.slow
 def test_what_ends_an_answer_and_who_reads_a_system_message_is_read_off_the_template() -> None:
     ends, systems = {}, {}
     for style, (kind, source) in STYLES.items():
@@ -96,6 +97,7 @@ SLOW = [pytest.param(source, marks=pytest.mark.slow) for source in HOSTILE]
 
 
 @pytest.mark.parametrize("source", [*list(HOSTILE)[4:10:2], *SLOW])
+@pytest.mark.slow
 def test_a_hostile_template_is_refused_or_stopped(source: str) -> None:
     process, began = RenderProcess(source, {}), os.times()
     with pytest.raises(TokenizerError, match=HOSTILE[source]):

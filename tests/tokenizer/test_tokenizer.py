@@ -247,6 +247,7 @@ def test_half_a_character_can_be_decoded(kind: str) -> None:
     assert "\ud800" not in tokenizer.unknown("\ud800")
 
 
+@pytest.mark.slow
 def test_ids_take_two_bytes_until_they_need_four() -> None:
     assert TOKENIZERS["char"].dtype == np.uint16
     many = "".join(map(chr, range(0x4E00, 0x4E00 + 20_000))) + "".join(map(chr, range(0x20000, 0x20000 + 42_000)))

@@ -29,6 +29,7 @@ def go_on(source: Path, **fields: object) -> RunFolder:
     return run
 
 
+@pytest.mark.slow
 def test_going_on_begins_with_the_loss_of_the_start_and_counts_the_text_with_folds(text: Path) -> None:
     first = make(text, steps=40)
     assert train(first) == 0

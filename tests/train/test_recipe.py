@@ -66,6 +66,7 @@ TEXTS = st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"]))
         sample_prompt=st.none() | st.lists(TEXTS, min_size=1, max_size=3).map(tuple),
     )
 )
+@pytest.mark.slow
 def test_toml_holds_all_of_a_recipe(recipe: Recipe) -> None:
     assert Recipe.from_toml(recipe.to_toml()) == recipe
 

@@ -51,6 +51,7 @@ def make(source: Path | str, **fields: object) -> RunFolder:
     return training.make(source, **{"sample_tokens": 12, **fields})
 
 
+@pytest.mark.slow
 def test_a_run_plans_trains_samples_and_saves_a_model(text: Path) -> None:
     run = make(text, steps=60, evaluate_every=20)
     assert train(run) == 0
@@ -198,6 +199,7 @@ def test_with_a_time_limit_the_learning_rate_decays_until_time_is_up(text: Path)
     assert events(run, Ended)[0].reason == "done"
 
 
+@pytest.mark.slow
 def test_a_run_whose_time_is_up_is_done_even_if_its_last_steps_were_fast(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +249,7 @@ def test_the_best_weights_are_kept_when_the_text_is_memorized(tmp_path: Path) ->
     assert ended.training_loss < ended.loss
 
 
+@pytest.mark.slow
 def test_a_text_too_short_for_validation_is_used_for_training_with_a_notice(tmp_path: Path) -> None:
     (tmp_path / "haiku.txt").write_text("an old pond: a frog jumps in, the sound of water", encoding="utf-8")
     run = make(tmp_path / "haiku.txt", steps=5, context_length=None)
@@ -375,6 +378,7 @@ def wait_for(run: RunFolder, kind: type, seconds: float = 120) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_load_while_steps_were_timed_is_corrected_before_the_first_step(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
