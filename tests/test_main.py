@@ -163,6 +163,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(letters: Path) -> Non
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space")
 @pytest.mark.parametrize("megabytes", [30, 60])
+@pytest.mark.slow
 def test_too_little_memory_is_told_in_a_line(megabytes: int) -> None:
     ended = run("", "-m", "translate", "-p", "hi", limit=f"ulimit -v {megabytes}000")
     assert ended.code == 1

@@ -174,6 +174,7 @@ def test_every_folder_has_a_floor() -> None:
     assert {floor_of(module) for module in MODULES} <= set(FLOORS)
 
 
+@pytest.mark.slow
 def test_no_import_leads_back() -> None:
     assert find_circle(graph()) == []
 
@@ -247,6 +248,7 @@ def test_front_ends_start_without_torch() -> None:
         ("tinychat.repl.training_view", {"tinychat.commands", "tokenizers"}),
     ],
 )
+@pytest.mark.slow
 def test_libraries_are_read_only_where_they_are_used(module: str, libraries: set[str]) -> None:
     code = f"import sys, {module}; sys.exit(bool({libraries} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

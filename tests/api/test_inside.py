@@ -93,6 +93,7 @@ def test_attention_of_a_translator_to_its_prompt() -> None:
         (lambda model, answer: model.why("abc", stop=list("abcdefghijklmnopqrstuvwxyz \n")), "the answer is empty"),
     ],
 )
+@pytest.mark.slow
 def test_mistakes_are_told(loaded: Model, answer: Answer, wrong: Callable[..., object], message: str) -> None:
     with pytest.raises(tinychat.UsageError) as error:
         wrong(loaded, answer)

@@ -193,6 +193,7 @@ def run(command: str) -> bytes:
 
 
 @pytest.mark.usefixtures("shell")
+@pytest.mark.slow
 def test_the_command_makes_the_answer_again_to_the_byte(letters: Path) -> None:
     session = open_session(letters)
     for line in ("/temp 1.3", "/top-k 9", "/seed 3", r"/stop q\n", "/stop none", "/seed none"):

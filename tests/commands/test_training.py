@@ -260,6 +260,7 @@ def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: P
     assert "default" in offered("x", "--recipe", "")
 
 
+@pytest.mark.slow
 def test_commands_need_no_torch() -> None:
     code = "import sys, tinychat.commands; sys.exit(bool({'torch', 'rich', 'prompt_toolkit'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -71,6 +71,7 @@ def test_the_script_in_the_docs_takes_the_step_that_is_shown() -> None:
             assert printed(matrix) == [[figure(value) for value in row] for row in values.tolist()]
 
 
+@pytest.mark.slow
 def test_it_is_the_first_step_of_the_run() -> None:
     for name in ("statquest", "translation"):
         info = read_info(TOYS / name)

@@ -72,6 +72,7 @@ def test_an_answer_is_the_same_however_it_is_cut_into_calls() -> None:
     assert pieces.ids[2:] == whole
 
 
+@pytest.mark.slow
 def test_a_batch_of_unequal_prompts_equals_each_alone() -> None:
     model, settings = make(), Settings(temperature=0.9, top_p=0.9)
     prompts = [[1], [2, 3, 4, 5, 6, 7], list(range(10)), [5] * 15, [6] * 40]

@@ -76,6 +76,7 @@ def test_it_is_opened_as_a_chat_and_answers_as_in_transformers(folder: Path, tmp
         assert records[-1].reason == "end"
 
 
+@pytest.mark.slow
 def test_a_system_message_is_read_if_the_template_has_the_role(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     session = Session()
     session.open_model(str(folder))

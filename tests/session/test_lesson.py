@@ -129,6 +129,7 @@ def test_a_title_may_have_a_subject_and_a_length(title: str, facts: tuple[str, s
         ("# T\n\n> A?\n> - [x] a\n> - [ ] b\n> c\n", "own.md, line 6: the answer stands below an empty line"),
     ],
 )
+@pytest.mark.slow
 def test_a_mistake_is_told_with_its_line(text: str, problem: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(text)

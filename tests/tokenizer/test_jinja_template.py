@@ -173,6 +173,7 @@ def test_the_system_message_stays_and_must_leave_room() -> None:
             template.encode(messages, tokenizer, system="the cat " * words, for_answer=True, max_length=120)
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_its_template() -> None:
     template = JinjaTemplate(PLAIN)
     template.prepare()

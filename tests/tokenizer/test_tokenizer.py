@@ -136,6 +136,7 @@ def test_a_character_of_several_tokens_is_pending_until_it_is_whole() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=known_text, size=st.integers(1, 9))
+@pytest.mark.slow
 def test_pieces_have_the_ids_of_the_whole(kind: str, text: str, size: int) -> None:
     tokenizer = TOKENIZERS[kind]
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
@@ -169,6 +170,7 @@ def test_a_text_without_any_space_is_cut_as_well(kind: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_line_of_100_000_characters(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     text = "猫a" * 50_000

@@ -164,6 +164,7 @@ def origins(batches: Batches, steps: range) -> np.ndarray:
     return rows(batches, steps)[:, 0] // 10_000
 
 
+@pytest.mark.slow
 def test_of_a_mix_each_batch_holds_the_shares() -> None:
     for step in (0, 1, 77, 5000):
         assert np.bincount(origins(mixed((2, 1)), range(step, step + 1))).tolist() == [4, 2]

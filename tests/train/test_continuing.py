@@ -89,6 +89,7 @@ def test_a_translator_goes_on_with_pairs(tmp_path: Path) -> None:
         go_on(tmp_path / "text.tsv", mode="completion", steps=1)
 
 
+@pytest.mark.slow
 def test_what_the_start_has_not_seen_of_a_text_measures_both(tmp_path: Path) -> None:
     names = write_text(tmp_path / "text.csv", ["anna", "otto", "eve", "ada", "bob", "tim", "lea", "max"], 400, "\n")
     names.write_text("name\n" + names.read_text(encoding="utf-8"), encoding="utf-8")

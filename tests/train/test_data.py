@@ -56,6 +56,7 @@ def test_a_model_goes_on_with_other_text(letters: Path) -> None:
     assert notices(run) == []
 
 
+@pytest.mark.slow
 def test_what_is_written_down_makes_the_same_model_again(letters: Path) -> None:
     run = make(letters)
     assert train(run) == 0
@@ -114,6 +115,7 @@ def test_it_learns_more_slowly_than_a_new_model_and_by_a_recipe_of_its_own(lette
     assert choose_recipe("llama", {"from": "x"}).norm == load_recipe("llama").norm
 
 
+@pytest.mark.slow
 def test_it_goes_on_when_the_model_is_gone(letters: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(letters, tmp_path / "models" / "copy")
     whole, halved = make(copy, steps=6), make("copy", steps=6)
@@ -171,6 +173,7 @@ def test_a_text_of_which_nothing_is_known_is_one_error(letters: Path, tmp_path: 
     assert "no token for anything" in failed.problem
 
 
+@pytest.mark.slow
 def test_a_chat_model_goes_on_with_conversations_and_of_plain_text_it_is_warned(chatter: Path, tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text('{"prompt": "how are you?", "completion": "fine."}\n' * 60)
     run = make(chatter, "talk.jsonl")

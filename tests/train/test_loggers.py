@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import training
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training import events, train, write_text
 
 from tinychat.errors import SettingError, UsageError
@@ -22,6 +21,8 @@ Points = list[tuple[int, float]]
 
 
 def read_tensorboard(run: RunFolder) -> dict[str, Points]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     accumulator = EventAccumulator(str(run.logs / "tensorboard"))
     accumulator.Reload()
     return {

@@ -137,6 +137,7 @@ def test_what_is_measured_is_bounded_to_the_sizes_in_question() -> None:
     st.integers(2, 20_000),
     st.floats(1e8, 1e14),
 )
+@pytest.mark.slow
 def test_every_text_and_time_gets_a_plan_that_holds_together(
     tokens: int, length: float | int, vocab_size: int, rate: float
 ) -> None:

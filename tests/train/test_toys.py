@@ -30,6 +30,7 @@ def ask(name: str, *prompts: str) -> list[tuple[str, str]]:
     return answers
 
 
+@pytest.mark.slow
 def test_statquest_has_37_parameters_and_answers_both_questions() -> None:
     run = train_recipe("statquest")
     assert run.name == "statquest"

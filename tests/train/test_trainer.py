@@ -226,6 +226,7 @@ def test_commands_are_run_during_training(text: Path) -> None:
     assert len(events(run, Evaluated)) > 1
 
 
+@pytest.mark.slow
 def test_a_command_to_sample_is_declined_in_a_run_without_samples(text: Path) -> None:
     run = make(text, steps=3, sample_tokens=0)
     run.send("sample")

@@ -197,6 +197,7 @@ def test_a_steep_beginning_is_cut_off_at_the_top(tmp_path: Path) -> None:
     assert min(heights) == 48.0
 
 
+@pytest.mark.slow
 def test_a_raster_picture_has_the_colours_of_the_curves(tmp_path: Path) -> None:
     write_picture(Plot((ONE, TWO)), tmp_path / "curves.png")
     with Image.open(io.BytesIO((tmp_path / "curves.png").read_bytes())) as image:
