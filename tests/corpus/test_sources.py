@@ -520,6 +520,7 @@ def test_known_data_sets(
 
 
 @pytest.mark.parametrize("depth", [300, 700, 950, 100_000])
+@pytest.mark.slow
 def test_records_nested_too_deep_are_left_out_or_refused(tmp_path: Path, depth: int) -> None:
     deep = '{"a":' * depth + "1" + "}" * depth
     lines = f'{{"text": "first"}}\n{deep}\n{{"text": "last"}}\n'

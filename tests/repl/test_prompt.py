@@ -117,6 +117,7 @@ def test_an_unwritable_history_does_not_raise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "facts", [{"TINYCHAT_PLAIN": "1"}, pytest.param({"TERM": "dumb"}, marks=pytest.mark.slow)], ids=["plain", "dumb"]
 )
+@pytest.mark.slow
 def test_only_plain_text_is_written(sit_down: SitDown, facts: dict[str, str]) -> None:
     person = sit_down(**facts)
     person.type("helo", BACKSPACE, "lo", ENTER)

@@ -13,6 +13,8 @@ import pytest
 
 from tests.serve.conftest import Served
 
+pytestmark = pytest.mark.slow  # OpenAI's client takes seconds to import
+
 Serve = Callable[..., Served]
 Client = Callable[[Served], Any]
 HELLO: list[Any] = [
@@ -138,7 +140,6 @@ def test_likelihoods_of_a_prompt_are_those_of_eval(serve: Serve, client: Client,
     assert len(join(more)) == 5 + 8
 
 
-@pytest.mark.slow
 def test_waiting_requests_are_answered_as_alone(serve: Serve, letters: Path) -> None:
     served = serve(letters, max_batch=2)
     bodies = [{"prompt": "abc", "seed": seed, "max_tokens": 50 + 10 * (seed % 5)} for seed in range(12)]
@@ -205,7 +206,6 @@ def test_the_queue_is_limited(serve: Serve, client: Client, letters: Path) -> No
     assert served.request("/v1/completions", {"prompt": "abc", "n": 2})[0] == 400
 
 
-@pytest.mark.slow
 def test_time_is_limited(serve: Serve, letters: Path) -> None:
     served = serve(letters, max_seconds=0.4, max_answer=10**6)
     for more in ({}, {"best_of": 2}, {"num_beams": 2}):
