@@ -1,4 +1,4 @@
-"""What people tell of their lives, and replies that fit the mood and take up a word: tables in `situations.toml`."""
+"""Turns about people's lives, and replies that fit the mood and take up a word: tables in `situations.toml`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLOT = re.compile(r"<(?:a:)?(\w+)>")
 
 
 class Exchange(NamedTuple):
-    """What a person may say, and what tinychat may reply."""
+    """Lines that a person may say, and replies."""
 
     say: tuple[str, ...]
     reply: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a look inside a model shows: records with numpy arrays, whose axes are named in brackets."""
+"""Looks inside a model: records with numpy arrays, whose axes are named in brackets."""
 
 import math
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Why:
-    """What a token of an answer could have been; `Model.why` returns one. All arrays begin with the likeliest token."""
+    """Alternatives to a token of an answer; `Model.why` returns one. All arrays begin with the likeliest token."""
 
     answer: Answer
     index: int

@@ -26,7 +26,7 @@ ABSENT_SETTINGS = ("seed", "slow", "threads")
 
 @dataclass(frozen=True)
 class Line:
-    """What a line of input asks for."""
+    """A line of input, checked."""
 
     prompt: str
     settings: Settings

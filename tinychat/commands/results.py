@@ -196,14 +196,14 @@ class HeatMaps:
 
 @dataclass(frozen=True)
 class LessonPage:
-    """What a lesson shows until it waits again: for a line to run, for an answer, or, with None, for Enter."""
+    """Part of a lesson until it waits again: for a line to run, for an answer, or, with None, for Enter."""
 
     blocks: tuple[Block, ...] = ()
     due: Run | LessonQuestion | None = None
     heading: tuple[str, str] | None = None
     """The title of the step that begins, and its place: `step 2 of 8`."""
     verdict: str = ""
-    """What is said of an answer to a question, before the blocks."""
+    """Verdict on an answer to a question, before the blocks."""
     is_right: bool = True
     """Whether the verdict is one on a right answer."""
     notes: tuple[str, ...] = ()

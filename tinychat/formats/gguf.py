@@ -281,7 +281,7 @@ SHAPES = {
     "llama": fitting.LLAMA | dict.fromkeys(("n_kv_head", "rotary_base"), ANY),
     "gpt2": fitting.GPT2 | {"bias": ANY},
 }
-"""What can be written. Biases of GPT-2 that a model lacks are zeros."""
+"""Architectures that can be written. Biases of GPT-2 that a model lacks are zeros."""
 END = "<|end|>"
 """Name of the end token that is added where there is none: llama.cpp would take the token 11 for it."""
 IMPOSSIBLE = (LETTERS[0xFF], LETTERS[0xFF])

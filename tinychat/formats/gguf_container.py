@@ -34,7 +34,7 @@ INCOMPLETE = "download or export the file again"
 
 @dataclass(frozen=True)
 class Place:
-    """Where the numbers of a tensor are."""
+    """Position of the numbers of a tensor."""
 
     type: int
     """Number of the type: a key of `PLAIN_TYPES`, or of a quantized one."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 INDEX = ".index.json"
 """Ending of a file that says in which of several files each tensor is."""
 PICKLED = Path("pytorch_model.bin")
-"""What older versions saved."""
+"""Weights as older versions saved them."""
 WEIGHT_FILES = (WEIGHTS, WEIGHTS + INDEX, PICKLED.name, PICKLED.name + INDEX)
 """Files of weights; the first that is there counts."""
 MAX_CONTEXT, MAX_LAYERS = 1 << 16, 1 << 12

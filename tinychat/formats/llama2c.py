@@ -81,7 +81,7 @@ def _names(config: ModelConfig, version: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Header:
-    """What the beginning of a file says."""
+    """Header of a file."""
 
     config: ModelConfig
     version: int

@@ -300,7 +300,7 @@ _ITEM = re.compile(
     rf"{_ESCAPE}|\[\^?(?:{_ESCAPE}|(?!&&)[^\\\[\]])+\]|\((?:\?[:=!]|(?!\?))|\)"
     r"|(?:[?*+]|\{\d+(?:,\d*)?\})(?:\?|(?![+?]))|[^\\\[\](){}?*+^$.]"
 )
-"""What a pattern may consist of to mean the same in JavaScript: no flags, possessive quantifiers or nested classes."""
+"""Parts of a pattern that mean the same in JavaScript: no flags, possessive quantifiers or nested classes."""
 
 
 _SPACES = {"s": r"\p{White_Space}", "S": r"\P{White_Space}"}

@@ -50,7 +50,7 @@ from tinychat.store.weights import Precision
 
 @dataclass(frozen=True)
 class Format:
-    """What another tool reads or writes."""
+    """A format that another tool reads or writes."""
 
     description: str
     recognizes: Callable[[Path], bool]

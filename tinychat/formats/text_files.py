@@ -34,7 +34,7 @@ SAMPLING = SETTINGS.in_section("sampling")
 
 @dataclass(frozen=True)
 class TextFiles:
-    """What a folder says about a model's texts."""
+    """Tokenizer, chat template and end tokens of a folder."""
 
     tokenizer: Tokenizer
     template: JinjaTemplate | None = None

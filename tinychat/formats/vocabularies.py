@@ -181,7 +181,7 @@ def _make(
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What other tools need to know of a tokenizer of ours."""
+    """A tokenizer of ours in the terms of other tools."""
 
     kind: str
     """`char`, `wordpiece` over bytes, or byte-level `bpe`."""

@@ -96,7 +96,7 @@ class Operation:
     """Explanation, in a sentence or two."""
     inputs: tuple[Matrix, ...]
     signs: tuple[str, ...]
-    """What stands before each input but the first, and before the output: `·`, `=`."""
+    """Signs before each input but the first, and before the output: `·`, `=`."""
     output: Matrix
     derive: Callable[[int, int], Derivation] | None = None
     """Derives the cell at a row and column of the output; None for an operation that is only named as a whole."""
@@ -115,7 +115,7 @@ class Computation:
     title: str
     operations: tuple[Operation, ...] = field(repr=False)
     result: str = ""
-    """What came out, in a line."""
+    """The result, in a line."""
 
 
 def figure(value: float) -> str:

@@ -33,7 +33,7 @@ Costs = npt.NDArray[np.int16]
 
 
 class State(NamedTuple):
-    """Where an answer stands."""
+    """Position of an answer in its pattern."""
 
     begun: int = 0
     """Number of tokens of the required beginning so far; -1 once it is complete."""

@@ -41,7 +41,7 @@ MAX_STRENGTH = 30.0
 MIN_PROBABILITY = 1e-12
 """Keeps the logarithm, and its gradient, finite."""
 COUNT_BUFFERS = ("contexts", "widths", "tokens", "counts")
-"""What is counted, as it is stored: see `NGrams`."""
+"""Buffers of the counts: see `NGrams`."""
 
 Counts = Mapping[str, Tensor]
 """Counts by the names of `COUNT_BUFFERS`."""
@@ -253,7 +253,7 @@ class NGrams(nn.Module):
 
 
 class Weights(NamedTuple):
-    """What the parts of the mixture weigh at each of P positions."""
+    """Weights of the parts of the mixture at each of P positions."""
 
     text: Tensor  # [P, J], each count of the training text
     uniform: Tensor  # [P, 1], what those pass on to the uniform distribution
@@ -278,7 +278,7 @@ def chain_weights(totals: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Found(NamedTuple):
-    """What was counted after the contexts of P positions: in the training text, and in the context itself."""
+    """Counts after the contexts of P positions: in the training text, and in the context itself."""
 
     table: CountTable
     contexts: Tensor  # [P, J], rows of the table, the empty context first; N where a context was not counted

@@ -65,7 +65,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Ask:
-    """What a request asks for."""
+    """A request, checked."""
 
     prompts: list[Prompt]
     settings: Settings

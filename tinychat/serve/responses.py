@@ -20,7 +20,7 @@ FINISH_REASONS: Mapping[FinishReason, str] = {
 }
 """By reason: what OpenAI's API calls it. Here a limit of time interrupts an answer."""
 LEAST_LOGPROB = -9999.0
-"""What stands for log-probabilities below it: JSON has no infinity."""
+"""Stands for log-probabilities below it: JSON has no infinity."""
 
 
 @dataclass

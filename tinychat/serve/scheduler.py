@@ -44,7 +44,7 @@ class Scored:
 
 
 Event = Record | Started | Scored | TinychatError | Exception
-"""What happens to a job: the last one is `Finished`, `Scored` or an error."""
+"""Something that happens to a job: the last one is `Finished`, `Scored` or an error."""
 
 
 @dataclass(eq=False)

@@ -120,11 +120,11 @@ class LessonPlayer:
     def __init__(self, lesson: Lesson, step: int, settings: Mapping[str, Any], model: str | None) -> None:
         self.lesson, self.step, self.item = lesson, step, 0
         self.settings, self.model = dict(settings), model
-        """What commands had set before the lesson, and the model that was open."""
+        """Settings from before the lesson, and the model that was open."""
 
     @property
     def due(self) -> Run | Question | None:
-        """What the lesson waits for; None at the end of a step."""
+        """Line, question or page that the lesson waits for; None at the end of a step."""
         items = self.lesson.steps[self.step].items
         item = items[self.item] if self.item < len(items) else None
         assert not isinstance(item, Block)

@@ -16,7 +16,7 @@ MAX_QUOTE = 40
 
 
 class Messages(NamedTuple):
-    """What a list of messages asks for."""
+    """A list of messages, as turns and a prompt."""
 
     prompt: str
     """The last message, if no prompt follows them."""

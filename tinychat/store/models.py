@@ -154,7 +154,7 @@ class ModelInfo:
     files: ModelFiles | None = field(default=None, repr=False, compare=False)
     """Open files to read instead of those that are in the folder by now."""
     foreign: ForeignModel | None = field(default=None, repr=False, compare=False)
-    """Where weights and tokenizer are read from instead, if they are not tinychat's own files."""
+    """Source of weights and tokenizer, if they are not tinychat's own files."""
     end_ids: tuple[int, ...] = ()
     """Ids of tokens that end an answer, beside those that the template names; empty: the tokenizer's end token does."""
 

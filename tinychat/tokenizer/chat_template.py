@@ -49,6 +49,8 @@ class ConversationTemplate(Protocol):
         Raises:
             TokenizerError: If the tokenizer lacks a special token, or the template cannot be rendered.
         """
+        newest_first = reversed(messages)
+        return self.encode_newest(newest_first, tokenizer, system=system, for_answer=for_answer, max_length=max_length)
 
     def encode_newest(
         self,
@@ -94,7 +96,7 @@ class ConversationTemplate(Protocol):
 
 
 @dataclass(frozen=True)
-class ChatTemplate:
+class ChatTemplate(ConversationTemplate):
     """Special tokens of a model's conversations; an empty string stands for no token."""
 
     user: str = "<|user|>"
@@ -106,26 +108,6 @@ class ChatTemplate:
     lowercase_all_caps: bool = False
     """Whether to encode user messages ALL IN CAPITALS in lower case: a tiny model lacks the capacity to learn each
     word in two forms."""
-
-    def encode(
-        self,
-        messages: Sequence[Message],
-        tokenizer: Tokenizer,
-        *,
-        system: str = "",
-        for_answer: bool = False,
-        max_length: int | None = None,
-    ) -> list[int]:
-        """Encode a conversation, oldest message first; `for_answer`, the ids end with the assistant's role token.
-
-        To stay within `max_length` ids, the oldest turns (a user message and its answers) are dropped; of a newest
-        turn that is still too long, the end is kept.
-
-        Raises:
-            TokenizerError: If the tokenizer lacks a special token.
-        """
-        newest_first = reversed(messages)
-        return self.encode_newest(newest_first, tokenizer, system=system, for_answer=for_answer, max_length=max_length)
 
     def encode_newest(
         self,

@@ -47,7 +47,7 @@ Entry = dict[str, str]
 
 
 @dataclass(frozen=True)
-class JinjaTemplate:
+class JinjaTemplate(ConversationTemplate):
     """A chat template in the language of jinja2."""
 
     source: str
@@ -57,26 +57,6 @@ class JinjaTemplate:
     def prepare(self) -> None:
         """Start the process that renders."""
         self._process.start()
-
-    def encode(
-        self,
-        messages: Sequence[Message],
-        tokenizer: Tokenizer,
-        *,
-        system: str = "",
-        for_answer: bool = False,
-        max_length: int | None = None,
-    ) -> list[int]:
-        """Encode a conversation, oldest message first; `for_answer`, the ids end where an answer begins.
-
-        To stay within `max_length` ids, the oldest turns (a user message and its answers) are dropped; of a newest
-        turn that is still too long, the end is kept.
-
-        Raises:
-            TokenizerError: If the template fails, or needs too much time or memory.
-        """
-        newest_first = reversed(messages)
-        return self.encode_newest(newest_first, tokenizer, system=system, for_answer=for_answer, max_length=max_length)
 
     def encode_newest(
         self,
@@ -193,7 +173,7 @@ class JinjaTemplate:
 
     @cached_property
     def _after_answer(self) -> str:
-        """What is written after an assistant's message, up to the next one."""
+        """Return the text after an assistant's message, up to the next one."""
         entries = [{"role": "user", "content": "a"}, {"role": "assistant", "content": f"b{END_MARK}"}]
         _, mark, after = self._process.render(entries).rpartition(END_MARK)
         return after if mark else ""

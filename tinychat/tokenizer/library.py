@@ -38,7 +38,7 @@ MAX_REPLACEMENT = 8
 _ITEM = re.compile(
     r"\\(?P<call>g)|\\[pP]\{[^}]*\}|\\x\{[^}]*\}|\\[\s\S]|(?P<open>[(\[])|(?P<close>[)\]])|\{(?P<counts>\d*,?\d*)\}|[\s\S]"
 )
-"""What a regular expression consists of, as far as its size is concerned."""
+"""Parts of a regular expression that add to its size."""
 
 _BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 _PLAIN_BYTES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -140,7 +140,7 @@ def check_pattern(pattern: str) -> None:
 
 
 class TokenTexts(NamedTuple):
-    """What the tokens of a tokenizer stand for, if the text of each is the same wherever it stands."""
+    """Texts of the tokens of a tokenizer, if the text of each is the same wherever it stands."""
 
     to_bytes: Callable[[str], bytes]
     """Return the UTF-8 bytes of a token by its name."""

@@ -182,7 +182,7 @@ def find_fold(position: int, length: int) -> int:
 
 
 class TextHistory:
-    """What n-grams see of a running text, [N], beyond a window of it: all that stands before each token, within limits.
+    """Context of n-grams in a running text, [N], beyond a window: all that stands before each token, within limits.
 
     `lookback` is the number of preceding ids that a window comes with.
     """

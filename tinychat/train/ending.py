@@ -21,7 +21,7 @@ EARLY_SAMPLE_FRACTION = 0.25
 
 @dataclass
 class Ending:
-    """What follows the last step. Estimates hold until something is measured, then the slowest measurement so far."""
+    """Times after the last step. Estimates hold until something is measured, then the slowest measurement so far."""
 
     available: float | None
     """Seconds from the first step to the end of the process; None without a time limit."""

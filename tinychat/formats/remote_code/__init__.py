@@ -1,1 +1,1 @@
-"""What an exported folder brings for `transformers`: copied there as it is, never imported by tinychat."""
+"""Code of exported folders for `transformers`: copied there as it is, never imported by tinychat."""

@@ -365,7 +365,7 @@ class NGrams(nn.Module):
 
 
 class TinychatModel(PreTrainedModel, GenerationMixin):
-    """What both models below have in common: the decoder, n-grams and the head."""
+    """Base of both models below: the decoder, n-grams and the head."""
 
     config_class = TinychatConfig
     _tied_weights_keys = {"head.weight": "decoder.embedding.weight"}

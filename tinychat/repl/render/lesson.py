@@ -15,7 +15,7 @@ BAR, RULE, RUN_MARK = "┃", "━", "▸"
 MAX_WIDTH = 78
 """Cells of a line, bar included: longer lines are hard to read, also on a projector."""
 INDENT = "    "
-"""What stands before a line to run and before code."""
+"""Marks before a line to run and before code."""
 _INLINE = re.compile(
     r"`(?P<code>[^`]+)`|\*\*(?P<bold>[^*]+)\*\*|(?<![\w*])\*(?P<italic>[^*\s](?:[^*]*[^*\s])?)\*(?![\w*])"
 )

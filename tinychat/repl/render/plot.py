@@ -264,7 +264,7 @@ OVERSAMPLING = 2
 INHERITED = {
     PICTURE_INK: 'stroke="currentColor"', PICTURE_GRID: 'stroke="currentColor" stroke-opacity="0.2"',
 }  # fmt: skip
-"""What replaces colours that suit a white background alone."""
+"""Replacements of colours that suit a white background alone."""
 NOT_IN_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 """Replacements for the characters that XML forbids and `escape_controls` leaves."""
 

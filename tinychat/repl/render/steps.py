@@ -27,7 +27,7 @@ MAX_LARGEST = 12
 MAX_COLUMNS = 16
 """Columns of matrices that are drawn in numbers, at most."""
 PLAIN_WIDTH, PLAIN_ROWS, PLAIN_COLUMNS = 79, 12, 6
-"""Where there is no screen: cells of a line, and rows and columns of a matrix, at most."""
+"""Limits without a screen: cells of a line, and rows and columns of a matrix."""
 
 MAX_TERMS = 64
 """Terms of a derivation that may all be shown."""
