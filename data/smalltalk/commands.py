@@ -171,9 +171,24 @@ MODELS: tuple[Wish, ...] = (
           f"|when you were young)(?|)", about("/when")),
          ("Type /when TEXT to see how I answered on my way through training.",
           "Use /when TEXT: each step of my training answers it.")),
+    Wish("a model for a friend",
+         (f"{CAN} (share|send|give|show) (you|a model|my model|this model|the model) (to|with) (a friend|friends"
+          f"|others|somebody|my class|my mother)(?|)",
+          f"{CAN} (put|get|use) (you|my model|this model) (on a web page|into a web page|in a browser|on a phone)(?|)",
+          about("/share")),
+         ("Type /share: it writes me as one page that any browser opens.",
+          "Use /share FILE.html, and send that file to your friend.")),
+    Wish("deleting a model",
+         (f"{CAN} (delete|remove|throw away|get rid of) (a|my|an old|the old) (model|run|training run)(?|)",
+          "(delete|remove) (my|the|an old|that) (model|run)( please|)", about("/rm")),
+         ("Type /rm NAME: it asks, and then the model is gone.", "Use /rm and the name of the model.")),
+    Wish("another name for a model",
+         (f"{CAN} (rename|name|change the name of|give another name to) (a|my|the|that) (model|run|training run)(?|)",
+          "rename (my|the|a|that) (model|run)( please|)", about("/rename")),
+         ("Type /rename OLD NEW.", "Use /rename with the old name and the new one.")),
     Wish("models for other tools",
-         (f"{CAN} (export|convert|share|give away|use) (a |my |the |this )model( to other tools| elsewhere| in"
-          f" transformers| to a friend| in another program)(?|)",),
+         (f"{CAN} (export|convert|use) (a |my |the |this )model( to other tools| elsewhere| in"
+          f" transformers| in another program)(?|)",),
          ("In the shell, type tinychat export MODEL --to FORMAT.", "That is tinychat export MODEL, in the shell.")),
 )  # fmt: skip
 
@@ -207,6 +222,16 @@ LOOKING: tuple[Wish, ...] = (
          (f"{CAN} (see|show) what each layer (says|thinks|would say|guesses)(?|)", about("/lens"),
           "(what is|explain) (a|the) (logit |)lens?"),
          ("Type /lens to see what each layer would have said.", "Use /lens: it reads my mind layer by layer.")),
+    Wish("all steps",
+         (f"{CAN} (see|follow|watch|go through) (every|each|all the) (step|steps|sum|number|calculation)(?|)",
+          "(what|which) (numbers|sums) do you (calculate|compute|work out)( inside| for a word|)?", about("/steps"),
+          "(show|teach) me (the math|the maths|the mathematics|the arithmetic|every step)( please|)"),
+         ("Type /steps to follow every number to the next word.", "Use /steps: it shows how I get to my next word.")),
+    Wish("lessons",
+         (f"{CAN} (learn|study|understand) (how (a |)(language model|transformer)s? (works|work)|transformers"
+          f"|language models)( here|)(?|)", "(are there|do you have|where are) (any |)(lessons|courses|exercises|a"
+          " tutorial)(?|)", about("/lesson"), "(teach me|give me a lesson)( please|)"),
+         ("Type /lesson: twelve lessons, with you at the keys.", "Use /lesson to learn it step by step.")),
     Wish("what it copied",
          (f"{CAN} (see|know|find out) (what you copied|whether you copied that|where that is from|if that is in your"
           f" training text)(?|)", about("/copied"), "did you (copy|make up|learn by heart) that?"),
