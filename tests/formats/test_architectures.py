@@ -28,6 +28,8 @@ LLAMA: dict[str, Any] = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 44,
 }  # fmt: skip
 ROPE = {"rope_type": "default", "rope_theta": 5000.0}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}  # fmt: skip
 CASES: dict[str, dict[str, Any]] = {
     "gpt2": {"model_type": "gpt2", "vocab_size": VOCABULARY, "n_positions": CONTEXT, "n_embd": 32, "n_layer": 2,
              "n_head": 2, "tie_word_embeddings": True},
@@ -35,10 +37,12 @@ CASES: dict[str, dict[str, Any]] = {
                       "n_layer": 2, "n_head": 2, "scale_attn_weights": False, "activation_function": "relu"},
     "llama": {"model_type": "llama", **LLAMA, "rope_parameters": ROPE},
     "llama tied": {"model_type": "llama", **LLAMA, "tie_word_embeddings": True, "head_dim": 10},
+    "llama scaled": {"model_type": "llama", **LLAMA, "head_dim": 16, "rope_parameters": LLAMA3},
     "mistral": {"model_type": "mistral", **LLAMA, "sliding_window": 7, "head_dim": 16},
     "qwen2": {"model_type": "qwen2", **LLAMA, "tie_word_embeddings": True, "rope_parameters": ROPE},
     "qwen2 windows": {"model_type": "qwen2", **LLAMA, "use_sliding_window": True, "sliding_window": 9,
                       "max_window_layers": 1},
+    "qwen2 scaled": {"model_type": "qwen2", **LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}},
     "qwen3": {"model_type": "qwen3", **LLAMA, "head_dim": 20},
     "gpt_neox": {"model_type": "gpt_neox", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
                  "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 70,
@@ -46,6 +50,9 @@ CASES: dict[str, dict[str, Any]] = {
     "gpt_neox serial": {"model_type": "gpt_neox", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
                         "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 40,
                         "use_parallel_residual": False, "hidden_act": "gelu_new"},
+    "gpt_neox scaled": {"model_type": "gpt_neox", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
+                        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 40,
+                        "rope_parameters": LLAMA3 | {"partial_rotary_factor": 0.5}},
     "gpt_neo": {"model_type": "gpt_neo", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT,
                 "hidden_size": 32, "num_layers": 3, "num_heads": 2, "window_size": 8,
                 "attention_types": [[["global", "local"], 1], [["global"], 1]]},
@@ -166,9 +173,15 @@ def test_all_that_looks_inside_works_on_it(case: str, letters: Path, tmp_path: P
 
 def test_what_is_not_known_is_refused_by_name(letters: Path, tmp_path: Path) -> None:
     read_tokenizer(letters).save(tmp_path / "tokenizer.json")
-    scaled = {"rope_type": "llama3", "factor": 8.0}
     for changes, said in [
-        ({"rope_scaling": scaled}, "scaled ('llama3')"), ({"rope_scaling": {"type": "linear"}}, "scaled ('linear')"),
+        ({"rope_scaling": LLAMA3 | {"rope_type": "yarn"}}, "scaled ('yarn')"),
+        ({"rope_scaling": {"type": "longrope"}}, "scaled ('longrope')"),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "scaled ('dynamic')"),
+        ({"rope_parameters": {"full_attention": ROPE, "sliding_attention": LLAMA3}}, "scaled ('by layer')"),
+        ({"rope_scaling": {"type": "linear"}}, "lacks 'factor'"),
+        ({"rope_scaling": LLAMA3 | {"factor": "8"}}, "rotary_factor is '8'"),
+        ({"rope_scaling": LLAMA3 | {"low_freq_factor": 0}}, "low_freq_factor is 0"),
+        ({"rope_scaling": LLAMA3 | {"low_freq_factor": 4.0}}, "rotary_long_wavelength is 16.0"),
         ({"hidden_act": "gelu"}, "activation 'gelu'"), ({"num_hidden_layers": "2"}, "n_layer is '2'"),
         ({"max_position_embeddings": None}, "max_position_embeddings is None"), ({"model_type": "mamba"}, "'mamba'"),
         ({"num_attention_heads": 0}, "n_head is 0"), ({"attention_bias": True}, "attention_bias is true"),

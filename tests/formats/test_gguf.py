@@ -45,6 +45,26 @@ def test_an_exported_file_holds_the_same_model(made: Make, tmp_path: Path, shape
     assert reader.get_field("general.architecture").contents() == shape
 
 
+SCALED: dict[str, dict[str, Any]] = {
+    "linear": {"rotary_factor": 4.0},
+    "llama3": {"rotary_factor": 8.0, "rotary_short_wavelength": 12.0, "rotary_long_wavelength": 96.5},
+    "llama3, all or nothing": {"rotary_factor": 8.0, "rotary_short_wavelength": 30.0, "rotary_long_wavelength": 31.0},
+    "llama3, few in full": {"rotary_factor": 3.0, "rotary_short_wavelength": 3.0, "rotary_long_wavelength": 1e4},
+}  # fmt: skip
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", SCALED)
+def test_scaled_rotary_positions_are_kept(made: Make, tmp_path: Path, kind: str) -> None:
+    info = made("llama", "char", **SCALED[kind])
+    export_model(info, "gguf", tmp_path / "out")
+    model, back = load_model(info), load_model(open_model(str(tmp_path / "out")))
+    assert back.config.rotary_divisors() == pytest.approx(model.config.rotary_divisors(), rel=1e-5)
+    assert max(model.config.rotary_divisors()) > 2
+    ids = torch.arange(200)[None] % model.config.vocab_size
+    torch.testing.assert_close(back(ids)[..., : model.config.vocab_size], model(ids), rtol=1e-4, atol=1e-5)
+
+
 @torch.inference_mode()
 @pytest.mark.parametrize(("to", "error"), [("gguf-f16", 0.02), ("gguf-q8_0", 0.4)])
 def test_numbers_of_fewer_bits_are_read_and_kept(made: Make, tmp_path: Path, to: str, error: float) -> None:
@@ -211,7 +231,9 @@ def test_what_gguf_cannot_hold_is_refused_with_the_first_field(made: Make, lette
         ({"llama__context_length": "many"}, "context_length that is no int"),
         ({"llama__context_length": None}, "lacks llama.context_length"),
         ({"llama__expert_count": 8}, "mixture of experts"), ({"split__count": 3}, "one of 3 parts"),
-        ({"llama__rope__scaling__factor": 4.0}, "scales its rotary"),
+        ({"llama__rope__scaling__factor": 4.0, "llama__rope__scaling__type": "yarn"}, "scales its rotary"),
+        ({"tensors": {"rope_freqs.weight": np.array([1, 2, 1, 2, 1, 2, 1, 2], np.float32)}}, "scales its rotary"),
+        ({"tensors": {"rope_freqs.weight": np.zeros(8, np.float32)}}, "scales its rotary"),
         ({"llama__attention__head_count": 0}, "n_head is 0"), ({"llama__block_count": 2}, "lacks blk.1."),
         ({"llama__embedding_length": 64}, "has the shape"), ({"tokenizer__ggml__pre": "odd"}, "splitter 'odd'"),
         ({"tokenizer__ggml__model": "bert"}, "kind 'bert'"), ({"tokenizer__ggml__tokens": [1]}, "no list of str"),
@@ -285,13 +307,16 @@ def llama_ids(llama: Any, prompt: str) -> list[int]:
 @pytest.mark.slow
 @torch.inference_mode()
 @pytest.mark.parametrize(
-    ("shape", "kind", "chat"),
-    [("gpt2", "char", False), ("gpt2", "bpe", True), ("gpt2", "wordpiece", False), ("llama", "char", True),
-     ("llama", "bpe", False), ("llama", "wordpiece", True)],
+    ("shape", "kind", "chat", "scaled"),
+    [("gpt2", "char", False, ""), ("gpt2", "bpe", True, ""), ("gpt2", "wordpiece", False, ""),
+     ("llama", "char", True, ""), ("llama", "bpe", False, ""), ("llama", "wordpiece", True, ""),
+     ("llama", "char", False, "linear"), ("llama", "char", False, "llama3")],
 )  # fmt: skip
-def test_llama_cpp_computes_the_same(made: Make, tmp_path: Path, shape: str, kind: str, chat: bool) -> None:
+def test_llama_cpp_computes_the_same(
+    made: Make, tmp_path: Path, shape: str, kind: str, chat: bool, scaled: str
+) -> None:
     llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
-    info = made(shape, kind, chat=chat, steps=60)
+    info = made(shape, kind, chat=chat, steps=60, **SCALED.get(scaled, {}))
     export_model(info, "gguf", tmp_path / "out")
     file = str(tmp_path / "out" / f"{info.name}.gguf")
     llama = llama_cpp.Llama(file, n_ctx=256, n_threads=1, type_k=0, type_v=0, flash_attn=False, verbose=False)

@@ -52,7 +52,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "parallel": {
         "parallel": True, "rotary_fraction": 0.25, "scale_scores": False, "bias": True, "qkv_bias": False,
-        "attention_window": 9,
+        "attention_window": 9, "rotary_factor": 4.0, "rotary_short_wavelength": 5.0, "rotary_long_wavelength": 300.0,
     },
     "translator": {"n_encoder_layer": 2, "previous_token_embeddings": 1},
     "translator with counts": {"n_encoder_layer": 1, "ngram_order": 3, "feed_forward": "gelu"},

@@ -29,7 +29,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"qk_norm": False, "final_norm": False, "d_ff": 100, "head_bias": True, "feed_forward": "swiglu"},
     {"position": "learned", "feed_forward": "gelu"},
     {"d_head": 10, "qk_norm_affine": True, "attention_window": 5, "window_pattern": "GL", "rotary_fraction": 0.4},
-    {"parallel": True, "norm_affine": True, "scale_scores": False, "attention_window": 1},
+    {"parallel": True, "norm_affine": True, "scale_scores": False, "attention_window": 1, "rotary_factor": 2.5},
     {"n_encoder_layer": 2, "source_vocab_size": 11, "norm_affine": True, "n_kv_head": 1},
 )
 

@@ -53,6 +53,7 @@ FOREIGN: list[dict[str, Any]] = [  # what models of other tools have
      "rotary_fraction": 0.5, "parallel": True, "attention_window": 4, "scale_scores": False},
     {"norm": "none", "parallel": True, "position": "learned", "feed_forward": "gelu", "attention_window": 1},
     {"qk_norm": False, "n_head": 4, "d_head": 8, "rotary_fraction": 0.25, "parallel": True, "ngram_order": 3},
+    {"rotary_factor": 4.0, "rotary_short_wavelength": 5.0, "rotary_long_wavelength": 300.0, "rotary_base": 100.0},
 ]  # fmt: skip
 
 

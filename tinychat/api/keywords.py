@@ -132,6 +132,12 @@ class RecipeValues(TypedDict, total=False):
     """Base of the rotary frequencies [–]."""
     rotary_fraction: float | None
     """Fraction of each head that rotary positions turn [–]."""
+    rotary_factor: float | None
+    """Number that rotary frequencies are divided by [–]."""
+    rotary_short_wavelength: float | None
+    """With rotary_factor: wavelengths of fewer tokens are kept; default: none [–]."""
+    rotary_long_wavelength: float | None
+    """With rotary_factor: wavelengths of more tokens are divided in full; default: all [–]."""
     attention_window: int | None
     """Number of newest tokens that local layers attend to; default: all [–]."""
     window_pattern: str | None

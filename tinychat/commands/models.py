@@ -127,7 +127,7 @@ def describe_model(info: ModelInfo) -> Architecture:
     """
     diagram = make_diagram(ModelConfig.from_dict(info.architecture))
     hidden = ["window_pattern"] * (not info.architecture.get("attention_window"))
-    hidden += ["rotary_fraction"] * (info.architecture.get("rotary_fraction") == 1)
+    hidden += [name for name in ("rotary_fraction", "rotary_factor") if info.architecture.get(name) == 1]
     shown = {name: value for name, value in info.architecture.items() if name not in hidden}
     options = (f"{name} {value}" for name, value in shown.items() if value not in (None, False))
     notes = (info.description, ", ".join(options), f"in {info.folder}")

@@ -64,7 +64,7 @@ def _effective_values(config: ModelConfig) -> dict[str, Any]:
         values["d_head"] = None
     if config.qkv_bias == config.bias:
         values["qkv_bias"] = None
-    unused = [] if config.position == "rotary" else ["rotary_base", "rotary_fraction"]
+    unused = [] if config.position == "rotary" else [name for name in ARCHITECTURE if name.startswith("rotary_")]
     unused += [] if config.attention_window else ["window_pattern"]
     return values | {name: ARCHITECTURE[name].default for name in unused}
 

@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -86,8 +86,9 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     ),
     "gpt2": Architecture(fitting.GPT2 | {"bias": True}, COMMON | FUSED | {"decoder.position.table": "position_embd"}),
 }
-SCALING, FACTORS = ("rope.scaling.factor", "rope.scale_linear"), "rope_freqs.weight"
-"""Fields and a tensor of models whose rotary positions are scaled."""
+SCALING = ("rotary_factor", "rotary_short_wavelength", "rotary_long_wavelength")
+DIVISORS = "rope_freqs.weight"
+"""Tensor of what the rotary frequencies of a Llama are divided by."""
 
 
 def recognizes(path: Path) -> bool:
@@ -121,7 +122,8 @@ def read(path: Path) -> ModelInfo:
         )
     config = _read_config(content, name)
     places = {ours: _find_theirs(name, config, ours) for ours, _ in weight_shapes(config)}
-    _check_tensors(content, config, {theirs for theirs, _ in places.values()})
+    divisors = {DIVISORS} & content.tensors.keys() if name == "llama" else set()
+    _check_tensors(content, config, divisors | {theirs for theirs, _ in places.values()})
     tokenizer = _read_tokenizer(content)
     template, end = _read_template(content, tokenizer), content.get("tokenizer.ggml.eos_token_id", int, -1)
     parameters = sum(math.prod(shape or ()) for _, shape in weight_shapes(config))
@@ -148,8 +150,6 @@ def _read_config(content: Content, name: str) -> ModelConfig:
         raise ModelError(f"{content.path} lacks token_embd.weight", INCOMPLETE)
     if get("expert_count", int, 0):
         raise ModelError(f"{content.path} is a mixture of experts, which is not known here")
-    if any(get(field, float, 1.0) not in (0.0, 1.0) for field in SCALING) or FACTORS in content.tensors:
-        raise ModelError(f"{content.path} scales its rotary positions, which is not known here")
     n_head, d_model = get("attention.head_count", int), get("embedding_length", int)
     n_kv_head = get("attention.head_count_kv", int, n_head)
     d_head = get("attention.key_length", int, d_model // max(1, n_head))
@@ -165,7 +165,51 @@ def _read_config(content: Content, name: str) -> ModelConfig:
         "tie_embeddings": "output.weight" not in content.tensors,
         "rotary_base": get("rope.freq_base", float, 10_000.0),
     }  # fmt: skip
-    return ModelConfig.from_dict(dict(architecture.fields) | fields)
+    config = ModelConfig.from_dict(dict(architecture.fields) | fields)
+    return config if is_gpt2 else _read_scaling(content, name, config)
+
+
+def _read_scaling(content: Content, name: str, config: ModelConfig) -> ModelConfig:
+    """Return an architecture with the scaling of its rotary positions."""
+    refused = ModelError(
+        f"{content.path} scales its rotary positions in a way that is not known here", "linear and llama3 are known"
+    )
+    kind = content.get(f"{name}.rope.scaling.type", str, "linear")
+    fields = (f"{name}.rope.scaling.{field}" for field in ("factor", "attn_factor"))
+    factor, attention_factor = (content.get(field, float, 1.0) for field in fields)
+    factor = factor or content.get(f"{name}.rope.scale_linear", float, 1.0) or 1.0
+    if kind == "none":
+        factor = 1.0
+    elif kind != "linear" or attention_factor != 1:
+        raise refused
+    place = content.tensors.get(DIVISORS) if name == "llama" else None
+    if place is None:
+        return replace(config, rotary_factor=factor)
+    divisors = [float(number) for number in map_tensor(content, place).to_numpy().flatten()]
+    if len(divisors) != config.rotary_width // 2 or not all(1 <= one < math.inf for one in divisors) or factor != 1:
+        raise refused
+    with suppress(ZeroDivisionError, ModelError):
+        config = replace(config, **_fit_scaling(divisors, config.rotary_base))
+    if not all(math.isclose(*pair, rel_tol=1e-5) for pair in zip(divisors, config.rotary_divisors(), strict=True)):
+        raise refused
+    return config
+
+
+def _fit_scaling(divisors: Sequence[float], base: float) -> dict[str, Any]:
+    """Return the fields of ours that give such divisors of rotary frequencies, if any do.
+
+    1 / divisor is a line in the frequency, cut off at 1 and at 1 / the largest one: below the cuts it is as steep as
+    between those two neighbours where it is steepest.
+    """
+    factor = max(divisors)
+    if math.isclose(min(divisors), factor, rel_tol=1e-6):
+        return {"rotary_factor": float(f"{factor:.6g}")}
+    rates = [base ** (-k / len(divisors)) / math.tau for k in range(len(divisors))]  # wavelength⁻¹
+    kept = [(1 / one - 1 / factor) / (1 - 1 / factor) for one in divisors]  # 1: as it is, 0: divided in full
+    slope, at = max(((kept[k] - kept[k + 1]) / (rates[k] - rates[k + 1]), k) for k in range(len(rates) - 1))
+    short, long = (1 / (rates[at] + (share - kept[at]) / slope) for share in (1, 0))
+    values = {"rotary_factor": factor, "rotary_short_wavelength": short, "rotary_long_wavelength": long}
+    return {name: float(f"{value:.6g}") for name, value in values.items()}
 
 
 def _find_theirs(name: str, config: ModelConfig, ours: str) -> "tuple[str, Callable[[Array], Array] | None]":
@@ -278,7 +322,7 @@ def _read_template(content: Content, tokenizer: Tokenizer) -> ConversationTempla
 
 
 SHAPES = {
-    "llama": fitting.LLAMA | dict.fromkeys(("n_kv_head", "rotary_base"), ANY),
+    "llama": fitting.LLAMA | dict.fromkeys(("n_kv_head", "rotary_base", *SCALING), ANY),
     "gpt2": fitting.GPT2 | {"bias": ANY},
 }
 """Architectures that can be written. Biases of GPT-2 that a model lacks are zeros."""
@@ -353,6 +397,9 @@ def _add_sizes(writer: Any, config: ModelConfig, shape: str) -> None:
         writer.add_key_length(config.head_width)
         writer.add_value_length(config.head_width)
         writer.add_rope_freq_base(config.rotary_base)
+        if config.rotary_factor != 1 and config.rotary_short_wavelength is None:
+            writer.add_string(f"{shape}.rope.scaling.type", "linear")
+            writer.add_float32(f"{shape}.rope.scaling.factor", config.rotary_factor)
 
 
 def _add_vocabulary(
@@ -443,6 +490,8 @@ def _their_weights(info: ModelInfo, config: ModelConfig, shape: str, needs_end: 
             yield theirs, fitting.to_interleaved(array, config.head_width) if is_rotated else array
     for theirs, parts in fused.items():
         yield theirs, np.concatenate(parts)
+    if shape == "llama" and config.rotary_factor != 1 and config.rotary_short_wavelength is not None:
+        yield DIVISORS, np.array(config.rotary_divisors(), np.float32)
 
 
 def _modelfile(info: ModelInfo, file: str) -> str:

@@ -119,7 +119,7 @@ def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
         "head_dim": ours["d_head"] or ours["d_model"] // ours["n_head"],
         "intermediate_size": ours["d_ff"] or 8 * ours["d_model"] // 3,
         "rms_norm_eps": ours["norm_eps"], "rope_theta": ours["rotary_base"], "hidden_act": "silu",
-        "attention_bias": False, "mlp_bias": False,
+        "attention_bias": False, "mlp_bias": False, **_their_scaling(ours),
     }  # fmt: skip
 
 
@@ -134,8 +134,7 @@ def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
         "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
         "n_kv_head": theirs.get("num_key_value_heads"), "d_head": theirs.get("head_dim"),
         "d_ff": theirs["intermediate_size"], "norm_eps": theirs.get("rms_norm_eps", 1e-6),
-        "rotary_base": _rotary(theirs, "rope_theta", 10_000.0),
-        "rotary_fraction": _rotary(theirs, "partial_rotary_factor", 1.0),
+        **_rotary(theirs, base=10_000.0, fraction=1.0),
     }  # fmt: skip
 
 
@@ -171,7 +170,7 @@ def _gpt_neox_to(ours: Mapping[str, Any]) -> dict[str, Any]:
         "intermediate_size": ours["d_ff"] or 4 * ours["d_model"], "hidden_act": _their_activation(ours),
         "layer_norm_eps": ours["norm_eps"], "use_parallel_residual": ours["parallel"],
         "rotary_emb_base": ours["rotary_base"], "rotary_pct": ours["rotary_fraction"],
-        "hidden_dropout": ours["dropout"], "attention_dropout": ours["dropout"],
+        "hidden_dropout": ours["dropout"], "attention_dropout": ours["dropout"], **_their_scaling(ours),
     }  # fmt: skip
 
 
@@ -183,8 +182,7 @@ def _gpt_neox_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
         "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
         "d_ff": theirs["intermediate_size"], "feed_forward": _activation(theirs, "hidden_act", "gelu"),
         "norm_eps": theirs.get("layer_norm_eps", 1e-5), "parallel": theirs.get("use_parallel_residual", True),
-        "rotary_base": _rotary(theirs, "rope_theta", theirs.get("rotary_emb_base", 10_000.0)),
-        "rotary_fraction": _rotary(theirs, "partial_rotary_factor", theirs.get("rotary_pct", 0.25)),
+        **_rotary(theirs, theirs.get("rotary_emb_base", 10_000.0), theirs.get("rotary_pct", 0.25)),
     }  # fmt: skip
 
 
@@ -244,15 +242,49 @@ def _activation(theirs: Mapping[str, Any], name: str, default: str) -> str:
     return ACTIVATIONS[activation]
 
 
-def _rotary(theirs: Mapping[str, Any], name: str, default: object) -> object:
-    """Return a parameter of rotary positions: newer versions of `transformers` keep them together."""
-    parameters = [one for key in ("rope_parameters", "rope_scaling") if isinstance(one := theirs.get(key), dict)]
-    for one in parameters:
-        kind = one.get("rope_type", one.get("type", "default"))
-        if kind != "default":
-            problem = f"its rotary positions are scaled ({_shorten(kind)}), which is not known here"
-            raise ModelError(problem, "models without rope_scaling can be read")
-    return next((one[name] for one in (*parameters, theirs) if one.get(name) is not None), default)
+def _rotary(theirs: Mapping[str, Any], base: object, fraction: object) -> dict[str, Any]:
+    """Return our fields of rotary positions, given defaults: newer versions of `transformers` keep theirs together."""
+    parts = (theirs.get(name) for name in ("rope_scaling", "rope_parameters"))
+    part: Mapping[str, Any] = next((one for one in parts if one and isinstance(one, dict)), {})
+    rope = {name: value for name, value in (*theirs.items(), *part.items()) if value is not None}
+    is_by_layer = any(isinstance(value, dict) for value in part.values())
+    kind = "by layer" if is_by_layer else part.get("rope_type", part.get("type", "default"))
+    if kind not in ("default", "linear", "llama3"):
+        problem = f"its rotary positions are scaled ({_shorten(kind)}), which is not known here"
+        raise ModelError(problem, "known: linear, llama3")
+    fields = {
+        "rotary_base": rope.get("rope_theta", base), "rotary_fraction": rope.get("partial_rotary_factor", fraction),
+    }  # fmt: skip
+    if kind != "default":
+        fields["rotary_factor"] = rope["factor"]
+    if kind == "llama3":
+        original = {**rope, **theirs}.get("original_max_position_embeddings", theirs["max_position_embeddings"])
+        tokens = _positive(original, "original_max_position_embeddings")
+        fields["rotary_short_wavelength"] = tokens / _positive(rope["high_freq_factor"], "high_freq_factor")
+        fields["rotary_long_wavelength"] = tokens / _positive(rope["low_freq_factor"], "low_freq_factor")
+    return fields
+
+
+def _their_scaling(ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how rotary positions are scaled, under the name that all versions of `transformers` know."""
+    factor, short, long = (ours[f"rotary_{name}"] for name in ("factor", "short_wavelength", "long_wavelength"))
+    if factor == 1:
+        return {}
+    if short is None:
+        return {"rope_scaling": {"rope_type": "linear", "factor": factor}}
+    original = int(long) if int(long) == long else ours["context_length"]  # only the quotients matter
+    return {
+        "rope_scaling": {
+            "rope_type": "llama3", "factor": factor, "original_max_position_embeddings": original,
+            "low_freq_factor": original / long, "high_freq_factor": original / short,
+        },
+    }  # fmt: skip
+
+
+def _positive(value: object, name: str) -> float:
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ModelError(f"{name} is {_shorten(value)}, not a number above 0", DAMAGED)
+    return value
 
 
 def _whole(theirs: Mapping[str, Any], name: str) -> int:

@@ -4,6 +4,8 @@ The fields' types, bounds, choices and help texts are declared here alone; recip
 """
 
 import dataclasses
+import math
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -68,6 +70,15 @@ class ModelConfig:
     rotary_base: float = option(10_000.0, "base of the rotary frequencies", low=1, high=1e12)
     rotary_fraction: float = option(1.0, "fraction of each head that rotary positions turn", low=0, high=1)
     """GPT-NeoX turns a quarter (Black et al. 2022, §2.1)."""
+    rotary_factor: float = option(1.0, "number that rotary frequencies are divided by", low=1, high=1e6)
+    """Stretches positions, for longer contexts (Chen et al. 2023, §2.3). With two wavelengths, as in Llama 3.1: those
+    between them are divided the less the shorter they are."""
+    rotary_short_wavelength: float | None = option(
+        None, "with rotary_factor: wavelengths of fewer tokens are kept; default: none", above=0, high=1e12
+    )
+    rotary_long_wavelength: float | None = option(
+        None, "with rotary_factor: wavelengths of more tokens are divided in full; default: all", above=0, high=1e12
+    )
     attention_window: int | None = option(
         None, "number of newest tokens that local layers attend to; default: all", low=1, high=1 << 17
     )
@@ -123,6 +134,9 @@ class ModelConfig:
         is_even = self.position != "rotary" or (self.rotary_width > 0 and self.rotary_width % 2 == 0)
         name = "d_model" if self.d_head is None else "d_head"
         self._check(name, is_even, f"rotary positions need an even width of the heads, not {self.rotary_width}")
+        short, long = self.rotary_short_wavelength, self.rotary_long_wavelength
+        is_range = short is long is None or (short is not None and long is not None and short < long)
+        self._check("rotary_long_wavelength", is_range, f"it must be above rotary_short_wavelength, {short}")
         widths = {"rotary": self.rotary_width, "sinusoidal": self.d_model}
         size = self.context_length * widths.get(self.position, 0)
         fault = f"a table of {self.position} positions would have {size:,} numbers, over {LARGEST_POSITION_TABLE:,}"
@@ -164,6 +178,15 @@ class ModelConfig:
     def rotary_width(self) -> int:
         """The number of coordinates of each head that rotary positions turn."""
         return int(self.rotary_fraction * self.head_width)
+
+    def rotary_divisors(self) -> tuple[float, ...]:
+        """Return what each rotary frequency is divided by, rounded to f32, the highest frequency first: [R/2]."""
+        pairs, short, long = self.rotary_width // 2, self.rotary_short_wavelength, self.rotary_long_wavelength
+        rates = (self.rotary_base ** (-k / pairs) / math.tau for k in range(pairs))  # wavelength⁻¹
+        kept = [0.0 if short is None or long is None else (rate - 1 / long) / (1 / short - 1 / long) for rate in rates]
+        kept = [min(max(share, 0.0), 1.0) for share in kept]
+        divisors = (1 / ((1 - share) / self.rotary_factor + share) for share in kept)
+        return struct.unpack(f"{pairs}f", struct.pack(f"{pairs}f", *divisors))
 
     def window(self, layer: int) -> int | None:
         """Return the number of newest tokens that a layer attends to; None: all."""

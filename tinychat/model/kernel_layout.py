@@ -20,7 +20,10 @@ EMBEDDING = "decoder.embedding.weight"
 
 
 def pack_config(config: ModelConfig, precision: str) -> bytes:
-    """Return a configuration as the kernel's structure, for matrices in a precision, and the window of each layer."""
+    """Return a configuration as the kernel's structure, for matrices in a precision.
+
+    The window of each layer follows, and what each rotary frequency is divided by.
+    """
     stack = "decoder" if config.encoder_decoder else "alone"
     return _pack(config, precision, stack, config.vocab_size, config.n_layer, config.ngram_order)
 
@@ -32,8 +35,9 @@ def pack_encoder_config(config: ModelConfig, precision: str) -> bytes:
 
 def _pack(config: ModelConfig, precision: str, stack: str, vocab_size: int, n_layer: int, ngram_order: int) -> bytes:
     windows = [(config.window(layer) or 0) if stack == "alone" else 0 for layer in range(n_layer)]
+    divisors = config.rotary_divisors()
     return struct.pack(
-        f"{CONFIG}{len(windows)}i",
+        f"{CONFIG}{len(windows)}i{len(divisors)}f",
         vocab_size, config.context_length, n_layer, config.n_head, config.kv_heads, config.d_model,
         config.feed_forward_width, NORMS[config.norm], config.norm_position == "pre",
         config.final_norm and config.norm_position == "pre", FEED_FORWARDS[config.feed_forward],
@@ -41,7 +45,7 @@ def _pack(config: ModelConfig, precision: str, stack: str, vocab_size: int, n_la
         config.bigram_embedding, ngram_order, PRECISIONS[precision],
         STACKS[stack], config.head_width, config.rotary_width, config.parallel, config.scale_scores,
         config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
-        *windows,
+        *windows, *divisors,
     )  # fmt: skip
 
 

@@ -152,7 +152,8 @@ class Rotary(PositionalEncoding):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        angles = position_angles(config.context_length, config.rotary_width, config.rotary_base)  # [context, R/2]
+        width, divisors = config.rotary_width, torch.tensor(config.rotary_divisors())  # [R/2]
+        angles = position_angles(config.context_length, width, config.rotary_base, divisors)  # [context, R/2]
         self.register_buffer("cosine", torch.cat((angles.cos(), angles.cos()), dim=-1), persistent=False)
         self.register_buffer("sine", torch.cat((-angles.sin(), angles.sin()), dim=-1), persistent=False)
 
@@ -174,9 +175,9 @@ def rotate(x: Tensor, tables: RotaryTables | None) -> Tensor:
     return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, dims=-1), sine)
 
 
-def position_angles(length: int, width: int, base: float) -> Tensor:
-    """Return position · base^(−2k/width), in radians: [length, ⌈width / 2⌉], computed in f64, rounded to f32."""
-    frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width))
+def position_angles(length: int, width: int, base: float, divisors: Tensor | float = 1.0) -> Tensor:
+    """Return position · base^(−2k/width) / divisor in radians: [length, ⌈width / 2⌉], computed in f64, as f32."""
+    frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width)) / divisors
     return torch.outer(torch.arange(length, dtype=torch.float64), frequencies).float()
 
 

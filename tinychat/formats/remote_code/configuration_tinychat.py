@@ -33,6 +33,9 @@ class TinychatConfig(PretrainedConfig):
         position: str = "rotary",  # rotary, learned, sinusoidal, none
         rotary_base: float = 10_000.0,
         rotary_fraction: float = 1.0,  # of each head that rotary positions turn
+        rotary_factor: float = 1.0,  # number that rotary frequencies are divided by
+        rotary_short_wavelength: float | None = None,  # wavelengths of fewer tokens are kept; None: none
+        rotary_long_wavelength: float | None = None,  # wavelengths of more tokens are divided in full; None: all
         attention_window: int | None = None,  # number of newest tokens that local layers attend to; None: all
         window_pattern: str = "L",  # which layers are local, in turn: G, L
         scale_scores: bool = True,  # divide attention scores by √K

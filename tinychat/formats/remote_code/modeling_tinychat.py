@@ -44,10 +44,18 @@ def make_norm(config: TinychatConfig, width: int, affine: bool) -> nn.Module:
 
 
 @lru_cache(maxsize=8)
-def position_angles(length: int, width: int, base: float) -> Tensor:
-    """Return position · base^(−2k/width) in radians: [length, ⌈width / 2⌉], computed in f64."""
+def position_angles(length: int, width: int, base: float, divisors: tuple[float, ...] = (1.0,)) -> Tensor:
+    """Return position · base^(−2k/width) / divisor in radians: [length, ⌈width / 2⌉], computed in f64."""
     frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width))
-    return torch.outer(torch.arange(length, dtype=torch.float64), frequencies).float()
+    return torch.outer(torch.arange(length, dtype=torch.float64), frequencies / torch.tensor(divisors)).float()
+
+
+def rotary_divisors(config: TinychatConfig, width: int) -> tuple[float, ...]:
+    """Return what each rotary frequency is divided by: high ones by less, if the config has wavelengths, [R/2]."""
+    short, long = config.rotary_short_wavelength, config.rotary_long_wavelength
+    rates = [config.rotary_base ** (-2 * k / width) / math.tau for k in range(width // 2)]  # wavelength⁻¹
+    kept = [(rate - 1 / long) / (1 / short - 1 / long) if short and long else 0.0 for rate in rates]
+    return tuple(1 / ((1 - share) / config.rotary_factor + share) for share in (min(max(one, 0), 1) for one in kept))
 
 
 def rotate(x: Tensor, angles: Tensor | None) -> Tensor:
@@ -210,7 +218,7 @@ class Stack(nn.Module):
             x = x + torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(2)[..., : config.d_model].to(x.dtype)
         elif config.position == "rotary":
             width = int(config.rotary_fraction * (config.d_head or config.d_model // config.n_head))
-            rotary = position_angles(length, width, config.rotary_base)  # [length, R/2]
+            rotary = position_angles(length, width, config.rotary_base, rotary_divisors(config, width))  # [length, R/2]
             return x, rotary.to(x.device)[positions].unsqueeze(1)
         return x, None
 

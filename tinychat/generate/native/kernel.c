@@ -2017,10 +2017,12 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     }
 }
 
-/* Return position · base^(−2k/width) in f32, like `position_angles` of model/transformer.py. */
-static float angle(int position, int k, int width, double base) { return (float)(position * exp(-2 * k * log(base) / width)); }
+/* Return position · base^(−2k/width) / divisor in f32, like `position_angles` of model/transformer.py. */
+static float angle(int position, int k, int width, double base, float divisor) {
+    return (float)(position * (exp(-2 * k * log(base) / width) / divisor));
+}
 
-static void make_tables(Model *model, const Config *config, Reader *reader) {
+static void make_tables(Model *model, const Config *config, const float *divisors, Reader *reader) {
     const int half = config->rotary_width / 2, width = config->d_model;
     if (config->position == ROTARY) {
         model->cosine = allocate((int64_t)config->context_length * half, sizeof *model->cosine);
@@ -2028,7 +2030,7 @@ static void make_tables(Model *model, const Config *config, Reader *reader) {
         if (!model->cosine || !model->sine) reader->failed = 1;
         for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int k = 0; k < half; k++) {
-                float turned = angle(position, k, config->rotary_width, config->rotary_base);
+                float turned = angle(position, k, config->rotary_width, config->rotary_base, divisors[k]);
                 model->cosine[(int64_t)position * half + k] = cosf(turned);
                 model->sine[(int64_t)position * half + k] = sinf(turned);
             }
@@ -2037,7 +2039,7 @@ static void make_tables(Model *model, const Config *config, Reader *reader) {
         if (!model->positions) reader->failed = 1;
         for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int i = 0; i < width; i++) {
-                float turned = angle(position, i / 2, width, 10000);
+                float turned = angle(position, i / 2, width, 10000, 1);
                 model->positions[(int64_t)position * width + i] = i % 2 ? cosf(turned) : sinf(turned);
             }
     }
@@ -2155,10 +2157,11 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
         reader->failed = 1;
 }
 
-/* Create a model that can use up to `threads` threads. The windows of the layers follow the configuration. Return NULL if the
-   tensors do not fit the configuration, or memory runs out. */
+/* Create a model that can use up to `threads` threads. The windows of the layers follow the configuration, and what
+   the rotary frequencies are divided by. Return NULL if the tensors do not fit the configuration, or memory runs out. */
 Model *native_new_model(const Config *config, const Tensor *tensors, int64_t count, int threads) {
     const int32_t *windows = (const int32_t *)(config + 1);
+    const float *divisors = (const float *)(windows + config->n_layer);
     Reader reader = {tensors, tensors + count, 0};
     Model *model = calloc(1, sizeof *model);
     if (model == NULL) return NULL;
@@ -2187,7 +2190,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
         model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
     if (config->bigram_embedding) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);
     if (config->position == LEARNED) model->positions = read_needed(&reader, config->context_length * width);
-    make_tables(model, config, &reader);
+    make_tables(model, config, divisors, &reader);
     if (!reader.failed) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
     if (!reader.failed && config->stack != ENCODER)
