@@ -25,7 +25,7 @@ class Corpus(NamedTuple):
 
 CORPORA = {
     "smalltalk": Corpus(".jsonl", 120_000, 2_000),
-    "tales": Corpus(".jsonl", 40_000, 1_000),
+    "tales": Corpus(".jsonl", 60_000, 1_000),
     "fables": Corpus(".txt", 150, 30),
     "phrases": Corpus(".tsv", 120_000, 2_000),
 }

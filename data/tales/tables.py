@@ -1,18 +1,14 @@
-"""Tables of the plots' variable parts, read from `tables/PLOT.toml`."""
+"""The tables of the tales: `tables/NAME.toml`."""
 
 from __future__ import annotations
 
 import tomllib
 from functools import cache
 from pathlib import Path
-
-Row = dict[str, str]
-"""one case of a plot, keyed by the slots that it fills"""
+from typing import Any
 
 
 @cache
-def rows(plot: str, table: str) -> list[Row]:
-    """Return the rows of one table of a plot."""
-    text = Path(__file__).with_name("tables").joinpath(f"{plot}.toml").read_text(encoding="utf-8")
-    found: list[Row] = tomllib.loads(text)[table]
-    return found
+def table(name: str) -> dict[str, Any]:
+    """Return the values of a file of tables."""
+    return tomllib.loads(Path(__file__).with_name("tables").joinpath(f"{name}.toml").read_text(encoding="utf-8"))

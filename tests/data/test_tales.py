@@ -1,34 +1,29 @@
-"""Tales are reproducible, unique, consistent from wish to ending, and well formed."""
+"""Tales are reproducible, unique, well formed, and true to their hero from the first sentence to the last paragraph."""
 
 import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 Make = Callable[..., tuple[bytes, bytes]]
+DATA = Path(__file__).parents[2] / "data" / "tales"
+COUNT = 1200
 
 
 def named(text: str) -> set[str]:
     return set(text.split())
 
 
-# Independent of the corpus.
-GIRLS = named("""
-Mina Lila Tess Nell Ivy Poppy Juno Hana Maisie Dora Elsie Bea Fern Hattie Ida Josie Kira Lotte Mabel Nina Opal
-Pia Ruby Sadie Tilly Una Vera Willa Yara Zoe Greta Clover Hazel Marnie Olive Petra Rosa Stella
-""")
-BOYS = named("""
-Pip Tobin Milo Finn Jasper Kit Leo Max Ned Otis Perry Quill Rufus Sam Theo Toby Wilf Alfie Barnaby Caspar Emil
-Felix Gus Henry Ivo Jonah Luca Mateo Noah Oskar Basil Cedric Dunstan Fergus Hamish Linus Monty Rowan
-""")
-HELD_OUT = named("""
-Anouk Daisy Flora Linnea Minka Saskia Thea Winnie Arlo Bruno Elmo Hugo Jory Otto Silas Tarek
-""")
+HELD_OUT = named("Anouk Daisy Flora Linnea Minka Saskia Thea Winnie Arlo Jory Elmo Hugo Silas Tarek Ludo Benno")
+SHE, HE = {"she", "her", "hers", "herself"}, {"he", "him", "his", "himself"}
+OWN = {"she": SHE, "he": HE}
 
 
 def split(text: bytes) -> list[str]:
@@ -46,17 +41,20 @@ def tales(splits: tuple[list[str], list[str]]) -> list[str]:
     return splits[0]
 
 
-@pytest.fixture(scope="module")
-def invented(tales: list[str]) -> set[str]:
-    """Return the invented names: capitalized words that occur in few tales, which may include names of things."""
-    seen = Counter(word for tale in tales for word in set(re.findall(r"\b[A-Z][a-z]+\b", tale)))
-    return {word for word, count in seen.items() if count < 0.004 * len(tales)} - GIRLS - BOYS
+@pytest.fixture
+def told(programs: None) -> list[tuple[Any, str]]:
+    """Return heroes, each with its tale."""
+    from grammar import Dice
+    from tales.telling import Tale
+
+    tales = [Tale(Dice(f"test {index}"), held_out=False) for index in range(COUNT)]
+    return [(tale.hero, tale.tell()) for tale in tales]
 
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     train, held_out = make("tales", seed=7, count=200, held_out=50)
     digest = hashlib.sha256(train + held_out).hexdigest()
-    assert digest == "85d701870e31ba46d7025de2b69a0b83dc0248b06fdc7d75aebe666faef02352"
+    assert digest == "f4f14749f5893c8bc0b033924ad9475f322e614fe7c391333c1d7b656663cadb"
     assert make("tales", seed=7, count=50)[0] == b"".join(train.splitlines(keepends=True)[:50])
 
 
@@ -66,96 +64,78 @@ def test_every_tale_is_told_once(splits: tuple[list[str], list[str]]) -> None:
     assert not set(train) & set(held_out)
 
 
-def test_there_are_twenty_thousand_with_a_rich_vocabulary(known: Make) -> None:
-    tales = split(known("tales", 20_000)[0])
-    counts = Counter(word for tale in tales for word in re.findall(r"\b[a-z]+\b", tale))
-    assert len(set(tales)) == 20_000
-    assert sum(count >= 5 for count in counts.values()) > 1500
-
-
-def test_tales_are_60_to_150_words_long(splits: tuple[list[str], list[str]]) -> None:
+def test_tales_are_50_to_140_words_long(splits: tuple[list[str], list[str]]) -> None:
     for tale in splits[0] + splits[1]:
-        assert 60 <= len(tale.split()) <= 150, tale
+        assert 50 <= len(tale.split()) <= 140, tale
 
 
 def test_no_template_shows_through(tales: list[str]) -> None:
     for tale in tales:
-        assert not re.search(
-            r"[<>{}()|_]|  | \n|\n\n| [.,?!]|\.\.|,,|[.!?],| a [aeio]\w|\ban [bcdfgjklmnpqrstvwxyz]", tale
-        ), tale
-        assert not re.search(r"\b(\w+) \1\b", tale.lower().replace("drip, drip", "")), tale
+        text = re.sub(r"\b(Mrs?)\.", r"\1", tale)
+        assert not re.search(r"[<>{}()|_+«»]|  | \n|\n\n| [.,?!]|\.\.|,,|[.!?],|,\.", text), tale
+        assert not re.search(r"\ba (?!unicorn)[aeiou]\w|\ban [bcdfgjklmnpqrstvwxyz]", text), tale
+        assert not re.search(r"\b(\w+) \1\b", text.lower()), tale
         assert tale.count('"') % 2 == 0, tale
-
-
-def test_boys_and_girls_are_called_so(tales: list[str]) -> None:
-    for tale in tales:
-        for name, kind in re.findall(r"\b([A-Z][a-z]+) was an? (?:\w+ )?(?:\w+ )?(boy|girl)\b", tale):
-            if name in GIRLS | BOYS:
-                assert kind == ("girl" if name in GIRLS else "boy"), tale
 
 
 def test_every_sentence_begins_and_ends_well(tales: list[str]) -> None:
     for tale in tales:
         for paragraph in tale.split("\n"):
             assert re.fullmatch(r'["A-Z].*[.!?]"?', paragraph), paragraph
-        assert not re.search(r"[.!?] [a-z]", re.sub(r'[.!?]" \w+', "", tale)), tale
+        assert not re.search(r"[.!?] [a-z]", re.sub(r'[.!?]" \w+|\bMrs?\.', "", tale)), tale
 
 
-def test_a_name_of_the_beginning_is_there_at_the_end(tales: list[str], invented: set[str]) -> None:
-    for tale in tales:
+def test_the_hero_is_in_the_first_and_in_the_last_paragraph(told: list[tuple[Any, str]]) -> None:
+    for hero, tale in told:
         first, last = tale.partition("\n")[0], tale.rpartition("\n")[2]
-        names = set(re.findall(r"\b[A-Z][a-z]+\b", first)) & (GIRLS | BOYS | invented)
-        assert any(name in last for name in names), tale
+        words = ("I|me|my|we|us|our") if hero.speaks_of_itself else re.escape(hero.name)
+        for paragraph in (first, last):
+            assert re.search(rf"(?i)\b(?:{words})\b", paragraph), tale
 
 
-def test_most_names_cannot_be_known_by_heart(tales: list[str], invented: set[str]) -> None:
-    named = [set(re.findall(r"\b[A-Z][a-z]+\b", tale)) for tale in tales]
-    assert len(invented) > len(tales)
-    assert sum(bool(names & invented) for names in named) > 0.8 * len(tales)
-    assert sum(bool(names & (GIRLS | BOYS)) for names in named) > 0.4 * len(tales)
+def test_every_pronoun_is_that_of_the_hero(told: list[tuple[Any, str]]) -> None:
+    assert {hero.he for hero, _ in told} == {"she", "he", "it", "they", "I", "we"}
+    for hero, tale in told:
+        others = set(re.findall(r"\w+", tale.lower())) & ((SHE | HE) - OWN.get(hero.he, set()))
+        assert others <= ({"his", "her"} if hero.he == "they" else set()), tale  # “the king and his wife”
 
 
-def test_pronouns_are_those_of_the_hero(tales: list[str]) -> None:
-    """Until another person appears, a hero named alone is referred to only by pronouns of the right gender."""
-    checked = 0
-    for tale in tales:
-        first, second = re.split(r"(?<=[.!?])\s", tale)[:2]
-        named = [name for name in re.findall(r"\b[A-Z][a-z]+\b", first) if name in GIRLS | BOYS]
-        if len(named) != 1 or "Once" not in first:
-            continue
-        other = r"\b(?:he|his|him|himself)\b" if named[0] in GIRLS else r"\b(?:she|her|hers|herself)\b"
-        assert not re.search(other, first), tale
-        if not re.search(r"Grand|[Aa]unt|Uncle|[Oo]ld|Mr|Mother|friend|the \w+(?:er|man|goat|heron|mole)\b", second):
-            assert not re.search(other, second), tale
-        checked += 1
-    assert checked > 50
+def test_verbs_agree_with_heroes(told: list[tuple[Any, str]]) -> None:
+    for hero, tale in told:
+        if hero.is_plural:
+            assert not re.search(rf"(?:\b(?:they|we)|\. {re.escape(hero.name)}) was\b", tale), tale
+        if hero.speaks_of_itself:
+            assert not re.search(r"\b(?:of|by|for|with|to|at|told|knew|believed|helped) (?:I|we)\b", tale), tale
+
+
+def test_first_sentences_are_diverse(tales: list[str]) -> None:
+    begins = Counter(" ".join(tale.split()[:2]) for tale in tales)
+    assert len(begins) > len(tales) // 3
+    assert begins.most_common(1)[0][1] < 0.1 * len(tales)
+    sentences = {re.split(r"(?<=[.!?])\s", tale)[0] for tale in tales}
+    assert len(sentences) > 0.98 * len(tales)
+
+
+def test_no_sentence_dominates(tales: list[str]) -> None:
+    sentences = Counter(sentence for tale in tales for sentence in re.split(r"(?<=[.!?]) |\n", tale))
+    assert sentences.most_common(1)[0][1] < 0.06 * len(tales)
 
 
 @pytest.mark.parametrize(
     ("wish", "end"),
     [
-        (r"to find a friend", r"friend|come again tomorrow|fName"),
-        (r"to see the sea, just once", r"there it was, blue and wide"),
-        (r"to learn to whistle", r"a clear, round note"),
-        (r"to grow an oak", r"two green leaves"),
-        (r"to win the rowing race", r"loudest cheers"),
-        (r"not to be afraid of thunder", r"the sky moving its furniture"),
-        (r"to discover something", r"discover|thought about it|discovery is there"),
+        (r"wanted to see (the sea|a rainbow)\.", r"there was {0}|saw {0}"),
+        (r"could not (swim|sing|read)\.", r"could {0}|to {0}"),
+        (r"was afraid of (dogs|thunder|water)\.", r"afraid of {0}|Is that all"),
     ],
 )
-def test_what_was_wished_is_settled(tales: list[str], wish: str, end: str) -> None:
-    wished = [tale for tale in tales if re.search(wish, tale.partition("\n")[0])]
-    assert wished
-    assert [tale for tale in wished if not re.search(end, tale)] == []
-
-
-def test_what_is_lost_is_found(tales: list[str]) -> None:
-    lost = 0
-    for tale in tales:
-        if found := re.search(r"(?:treasure was|owned|without (?:his|her)) an? ?(\w+ ?\w*?)(?::| and loved)", tale):
-            lost += 1
-            assert found[1] in tale.rpartition("\n")[2], tale
-    assert lost > 20
+def test_what_was_wished_is_settled(known: Make, wish: str, end: str) -> None:
+    wished = 0
+    for tale in split(known("tales", 20_000)[0]):
+        if found := re.search(wish, tale.partition("\n")[0]):
+            wished += 1
+            assert re.search("(?i)" + end.format(found[1]), tale.rpartition("\n")[2]), tale
+    assert wished > 5
 
 
 def test_held_out_names_are_never_trained_on(splits: tuple[list[str], list[str]]) -> None:
@@ -164,6 +144,10 @@ def test_held_out_names_are_never_trained_on(splits: tuple[list[str], list[str]]
     assert held_out >= HELD_OUT
 
 
-def test_no_sentence_dominates(tales: list[str]) -> None:
-    sentences = Counter(sentence for tale in tales for sentence in re.split(r"(?<=[.!?]) |\n", tale))
-    assert sentences.most_common(1)[0][1] < 0.06 * len(tales)
+def test_no_tale_has_a_beginning_that_models_are_checked_with(known: Make) -> None:
+    files = [DATA / f"beginnings{part}.jsonl" for part in ("", "-kept")]
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len({row["prompt"] for row in rows}) == 200
+    tales = split(known("tales", 20_000)[0])
+    for row in rows:
+        assert not any(re.match(re.escape(row["prompt"]) + r"(?![a-zA-Z])", tale) for tale in tales), row
