@@ -16,7 +16,7 @@ HELD_OUT_NAMES = 0.4
 
 MEETINGS = (
     "(Then|Just then|A little later|Soon|After a while) <helper> came (by|along|round the corner|down the road).",
-    "On the way home <name> met <helper>.",
+    "On the way <name> met <helper>.",
     "That was when <name> met <helper>.",
     "<Helper> had (seen|heard) it all and came (nearer|closer).",
     "Not far away sat <helper>.",
@@ -37,6 +37,8 @@ STATE = re.compile(
 OPENING_SLOTS = re.compile(r"<([Oo]ne_day|[Pp]lace|spot|love|mood|age|item|item_a|seen)>")
 LINK = re.compile(r"^(?:But|Then)\b(?: then| soon)? ")
 """what does not follow “But one day something happened.”"""
+EVENT = re.compile(r"^(?:But then|Just then|Then|Suddenly|That day|On the way home|But the next morning|That night)\b")
+"""beginnings of a problem that arises on one day"""
 SEAM = re.compile(
     r"^(?:But then|Just then|Then|Suddenly|But soon|That day|On the way home|After a while|But after a while)\b,?"
 )
@@ -167,10 +169,9 @@ class Tale:
         first, tells = self.open()
         sentences = [first]
         if not tells:
-            if dice.chance(0.25):
-                sentences.append(dice.choice(table("openings")["said_when_nothing_follows"]))
             problem = self.pick("problem")
-            if len(sentences) > 1:
+            if EVENT.match(problem) and dice.chance(0.3):
+                sentences.append(dice.choice(table("openings")["said_before_an_event"]))
                 problem = capital(LINK.sub("", problem))
             elif not self.happens:
                 problem = SEAM.sub("One day", problem)
