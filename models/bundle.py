@@ -30,7 +30,7 @@ DATA = HERE.parent / "data"
 HOME = HERE.parent / "build" / "bundle"
 """folder for corpora and runs, separate from the user's own"""
 GREEDY_TOKENS = 80
-SAMPLES, SAMPLE_TOKENS = 10, 1000
+SAMPLES, SAMPLE_TOKENS = 10, 350
 CURVE = (72, 12)
 """columns and lines"""
 
@@ -94,14 +94,20 @@ MODELS = {
     "tales": Bundled(
         "tales",
         "held-out.jsonl",
-        ("Once upon a time there was a fox", "In a village by the sea lived a girl", "Tarek wanted to learn to"),
+        ("Once upon a time there was a fox", "One day the dragon", "My grandmother"),
         (
-            "Once upon a time there was",
-            "This is the story of",
-            "In a hollow tree",
-            "More than anything in the world,",
-            "",
+            "One day the dragon",
+            "A little girl named Emma",
+            "It was raining when Oliver",
+            "The old robot",
+            "My grandmother",
+            "Tom and his dog Rex",
+            "In the middle of the night the owl",
+            "The zorble",
+            "I had a dream",
+            '"Where is my hat?" asked the wizard',
         ),
+        suite="tales/suite.jsonl",
     ),
     "translate": Bundled(
         "phrases",
@@ -212,9 +218,9 @@ def _suite(file: str, results: dict[str, dict[str, dict[str, float]]]) -> Iterat
         "",
         "## What it gets right",
         "",
-        f"`tinychat eval NAME --suite data/{file}`, on wordings and names that",
+        f"`tinychat eval NAME --suite data/{file}`, on wordings, names or beginnings",
     )
-    yield from ("are held out from training; the second figure is at the model's own temperature:", "")
+    yield from ("that are held out from training; the second figure is at the model's own temperature:", "")
     yield f"| | checks | {' | '.join(results)} |"
     yield "| --- " * (2 + len(results)) + "|"
     for group, first in next(iter(results.values())).items():

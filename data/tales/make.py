@@ -21,9 +21,8 @@ SHORTEST, LONGEST = 50, 140
 @cache
 def beginnings() -> tuple[str, ...]:
     """Return the beginnings that models are checked with: no tale begins so."""
-    here = Path(__file__).parent
-    files = (here / "beginnings.jsonl", here / "beginnings-kept.jsonl")
-    return tuple(json.loads(line)["prompt"] for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    lines = Path(__file__).with_name("suite.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple({json.loads(line)["say"]: None for line in lines})
 
 
 def is_checked(text: str) -> bool:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from tinychat.evaluate.suite import read_suite
+
 pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 Make = Callable[..., tuple[bytes, bytes]]
-DATA = Path(__file__).parents[2] / "data" / "tales"
+SUITE = Path(__file__).parents[2] / "data" / "tales" / "suite.jsonl"
 COUNT = 1200
 
 
@@ -145,9 +147,24 @@ def test_held_out_names_are_never_trained_on(splits: tuple[list[str], list[str]]
 
 
 def test_no_tale_has_a_beginning_that_models_are_checked_with(known: Make) -> None:
-    files = [DATA / f"beginnings{part}.jsonl" for part in ("", "-kept")]
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    assert len({row["prompt"] for row in rows}) == 200
+    beginnings = {check.prompts[0] for check in read_suite(SUITE).checks}
+    assert len(beginnings) == 200
     tales = split(known("tales", 20_000)[0])
-    for row in rows:
-        assert not any(re.match(re.escape(row["prompt"]) + r"(?![a-zA-Z])", tale) for tale in tales), row
+    for beginning in beginnings:
+        assert not any(tale.startswith(beginning) and not tale[len(beginning)].isalpha() for tale in tales), beginning
+
+
+def test_every_tale_passes_the_checks_of_the_suite(told: list[tuple[Any, str]]) -> None:
+    """What is asked of models holds in the corpus, and a tale that lost its hero, or its end, fails."""
+    checks = read_suite(SUITE).checks
+    groups = Counter(check.group.removesuffix(", kept") for check in checks)
+    assert groups == {"hero at the end": 198, "right pronoun": 200, "no loop": 200}
+    ends = [check for check in checks if check.prompts == ("A little girl named Emma",)]
+    tale = " was sad.\nShe cried.\nThen Emma was glad, and she sang."
+    assert [check.accepts(tale) for check in ends] == [True, True, True]
+    assert [check.accepts(tale.replace("Then Emma", "Then Anna")) for check in ends] == [False, True, True]
+    assert [check.accepts(tale.replace("she sang", "he sang")) for check in ends] == [True, False, True]
+    assert [check.accepts(" The others had hurried past." * 3 + tale) for check in ends] == [True, True, False]
+    loops = next(check for check in checks if check.group == "no loop")
+    for _, tale in told:
+        assert loops.accepts(tale), tale
