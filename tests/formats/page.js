@@ -4,13 +4,15 @@ const fs = require("fs");
 const page = fs.readFileSync(process.argv[2], "utf8");
 const [, model] = page.match(/<script type="application\/octet-stream" id="model">([^<]*)<\/script>/);
 const [, script] = page.match(/<script>([^]*)<\/script>/);
-const names = "readPayload, Kernel, Tokenizer, PromptEncoder";
-const { readPayload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script}; return { ${names} };`)();
+const names = "Payload, Kernel, Tokenizer, PromptEncoder";
+const { Payload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script}; return { ${names} };`)();
 
 (async () => {
-  const payload = await readPayload(model), { header } = payload;
+  const texts = model.match(/.{1,65535}/g); // as in a browser, but cut anywhere
+  const payload = new Payload(texts), header = await payload.readHeader();
   const tokenizer = new Tokenizer(header.tokenizer), encoder = new PromptEncoder(header, tokenizer);
   let kernel = null;
+  const settings = { temperature: 0, top_p: 1, min_p: 0, repetition_penalty: 1, max_tokens: 1 };
 
   const run = {
     header: () => header,
@@ -23,12 +25,29 @@ const { readPayload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script
     prompt: ([prompt, turns, most]) => encoder.encode(prompt, turns, most),
     source: (prompt) => encoder.encodeSource(prompt),
     probabilities: async ([ids, settings, source]) => {
-      kernel ??= await Kernel.load(payload);
+      kernel ??= await Kernel.load(header, payload);
       const { logprobs, sampling } = kernel.probabilities({ ids, source, settings });
       return [[...logprobs], [...sampling]];
     },
+    score: async ([ids, from, source]) => {
+      kernel ??= await Kernel.load(header, payload);
+      return kernel.score({ ids, from, source });
+    },
+    // Prompts one after the other, each answered with a token: how many tokens the model reads for each.
+    reads: async (prompts) => {
+      kernel ??= await Kernel.load(header, payload);
+      return prompts.map((ids) => {
+        const before = kernel.numRead, random = { seed: 0, prompt: 0, position: 0 };
+        kernel.extend({ ids, source: null, settings, random, ends: [], most: 1, seconds: 1 });
+        return kernel.numRead - before;
+      });
+    },
+    memory: async () => {
+      kernel ??= await Kernel.load(header, payload);
+      return kernel.exports.memory.buffer.byteLength;
+    },
     answer: async ([prompt, settings, calls, source]) => {
-      kernel ??= await Kernel.load(payload);
+      kernel ??= await Kernel.load(header, payload);
       const out = [], { ends } = header;
       while (out.length < settings.max_tokens && !ends.includes(out.at(-1)?.id)) {
         const random = { seed: settings.seed, prompt: 1, position: out.length };

@@ -42,6 +42,7 @@ from tinychat.store.weights import MappedTensor
 from tinychat.textutil import one_line, shorten
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.untrusted import replace_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,22 +64,25 @@ NOT_SHOWN = "## Train it again"
 MAX_TITLE = 80
 
 
-def write_page(info: ModelInfo, path: Path, precision: str | None = None) -> None:
+def write_page(
+    info: ModelInfo, path: Path, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()
+) -> None:
     """Write a model as one HTML file, whole or not at all.
 
     `precision` is that of its matrices: int8, bf16, or f32, as in the file. The default is int8; bf16 if int8 is known
-    to cost accuracy; f32 for small models, whose pages int8 would hardly make smaller.
+    to cost accuracy; f32 for small models, whose pages int8 would hardly make smaller. `chat` are prompts and answers
+    that the page begins with, as if they had been said there.
 
     Raises:
         ModelError: If the model is damaged, or the page knows no such model.
         TokenizerError: If the page does not know its tokenizer.
     """
-    atomic_write(path, render_page(info, precision))
+    atomic_write(path, render_page(info, precision, chat))
 
 
-def render_page(info: ModelInfo, precision: str | None = None) -> str:
+def render_page(info: ModelInfo, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()) -> str:
     """Return the HTML of a page; arguments and errors are those of `write_page`."""
-    payload = base64.b64encode(pack_model(info, precision)).decode()
+    payload = base64.b64encode(pack_model(info, precision, chat)).decode()
     script, style = read_script(), (FOLDER / "page.css").read_text(encoding="utf-8")
     policy = (
         f"default-src 'none'; script-src {_source_hash(script)} 'wasm-unsafe-eval'; style-src {_source_hash(style)}; "
@@ -101,7 +105,7 @@ def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
+def pack_model(info: ModelInfo, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()) -> bytes:
     """Return what a page holds of a model: the length of a header, the header as JSON, then bytes; compressed.
 
     Raises:
@@ -113,16 +117,16 @@ def pack_model(info: ModelInfo, precision: str | None = None) -> bytes:
         losses = read_losses(info)
         is_accurate = losses is None or is_int8_accurate(losses)
         precision = "f32" if info.parameters <= MIN_PARAMETERS else "int8" if is_accurate else "bf16"
-    blocks = _Blocks()
-    kernel = blocks.add((FOLDER / "kernel.wasm").read_bytes())
+    blocks = [(FOLDER / "kernel.wasm").read_bytes()]
     stacks, parts = _pack_tensors(info, config, precision, blocks)
     header = {
-        "kernel": kernel, **stacks, "parts": parts, "precision": precision,
+        "kernel": len(blocks[0]), **stacks, "parts": parts, "precision": precision,
         "context_length": config.context_length, "vocab_size": config.vocab_size,
         **_describe(info), **_describe_text(info, *read_tokenizers(info)),
+        "chat": [[replace_surrogates(text) for text in turn] for turn in chat],
     }  # fmt: skip
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    whole = b"".join((len(text).to_bytes(4, "little"), text, *blocks.blocks))
+    whole = b"".join((len(text).to_bytes(4, "little"), text, *blocks))
     return gzip.compress(whole, 9, mtime=0)
 
 
@@ -187,23 +191,8 @@ def _without_section(card: str) -> str:
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-class _Blocks:
-    """Bytes, one block after the other."""
-
-    def __init__(self) -> None:
-        self.blocks: list[bytes] = []
-        self._end = 0
-
-    def add(self, *blocks: bytes) -> tuple[int, int]:
-        """Append blocks; return where they begin and end together."""
-        begin = self._end
-        self.blocks += blocks
-        self._end += sum(map(len, blocks))
-        return begin, self._end
-
-
 def _pack_tensors(
-    info: ModelInfo, config: ModelConfig, precision: str, blocks: _Blocks
+    info: ModelInfo, config: ModelConfig, precision: str, blocks: list[bytes]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Add a model's tensors to the blocks; return what the kernel reads of the model, and what the tensors are.
 
@@ -237,8 +226,9 @@ def _pack_stack(config: bytes, names: Iterable[str], indices: Mapping[str, int])
     return {"config": struct.unpack(f"{len(config) // 4}i", config), "tensors": [indices[name] for name in names]}
 
 
-def _pack_numbers(dtype: str, numbers: "Numbers", blocks: _Blocks) -> dict[str, Any]:
-    return {"dtype": DTYPES[dtype], "range": blocks.add(_planes(numbers))}
+def _pack_numbers(dtype: str, numbers: "Numbers", blocks: list[bytes]) -> dict[str, Any]:
+    blocks.append(_planes(numbers))
+    return {"dtype": DTYPES[dtype], "size": len(blocks[-1])}
 
 
 def _planes(numbers: "Numbers") -> bytes:
@@ -264,7 +254,7 @@ def _to_bf16(numbers: "npt.NDArray[np.float32]") -> "npt.NDArray[np.uint16]":
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
-def _pack_int8(tensor: MappedTensor, numbers: "Numbers", blocks: _Blocks) -> dict[str, Any]:
+def _pack_int8(tensor: MappedTensor, numbers: "Numbers", blocks: list[bytes]) -> dict[str, Any]:
     """Quantize a matrix as kernel.c does: steps up to ±127, and of each group of columns the largest weight.
 
     The largest weights keep the precision of the file, so that quantizing the result again changes nothing.
@@ -285,9 +275,10 @@ def _pack_int8(tensor: MappedTensor, numbers: "Numbers", blocks: _Blocks) -> dic
         stored = (stored.view(np.uint32) >> 16).astype(np.uint16)
     elif tensor.dtype == "F16":
         stored = stored.astype(np.float16)
+    blocks += np.ascontiguousarray(steps).tobytes(), _planes(stored)
     return {
         "dtype": DTYPES[tensor.dtype], "rows": rows, "columns": columns, "group": GROUP,
-        "range": blocks.add(np.ascontiguousarray(steps).tobytes(), _planes(stored)),
+        "size": len(blocks[-2]) + len(blocks[-1]),
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ class Turn {
     Object.assign(this, { prompt, parent, seed });
     this.promptIds = []; // ids that the answer continues
     this.source = null; // ids that the encoder reads
+    this.lead = ""; // beginning of the answer whose tokens are not known; its ids are among promptIds
     this.tokens = []; // {id, text, logprob}
     this.changes = []; // {index, text, values}: settings from the token at an index on; the first has no text
     this.reason = null; // why the answer ended; null while it goes on
@@ -14,7 +15,7 @@ class Turn {
   }
 
   get answer() {
-    return this.tokens.map((token) => token.text).join("");
+    return this.lead + this.tokens.map((token) => token.text).join("");
   }
 
   /** Return the ids of the prompt and of the tokens before an index of the answer. */

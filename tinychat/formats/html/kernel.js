@@ -8,12 +8,12 @@ const NUM_GENERATED = 32 + 4 * 8; // offset of the only output in a request
 class PageError extends Error {}
 
 class Kernel {
-  /** Start the kernel and load the model of a payload. */
-  static async load({ header, bytes }) {
+  /** Start the kernel and load the model: what follows the header of a payload. */
+  static async load(header, payload) {
     const kernel = new Kernel();
     let module;
     try {
-      module = await WebAssembly.compile(bytes.subarray(...header.kernel));
+      module = await WebAssembly.compile(await payload.take(header.kernel));
     } catch (error) {
       throw new PageError(`This browser cannot run the model: it lacks WebAssembly with SIMD. (${error.message})`);
     }
@@ -24,7 +24,7 @@ class Kernel {
     kernel.exports = exports;
     exports._initialize();
     try {
-      kernel.#loadModel(header, bytes);
+      await kernel.#loadModel(header, payload);
     } catch (error) {
       if (error instanceof RangeError) throw new PageError(`There is not enough memory for the model. (${error.message})`);
       throw error;
@@ -51,8 +51,9 @@ class Kernel {
     return 0;
   }
 
-  #loadModel(header, bytes) {
-    const parts = header.parts.map((part) => this.#loadPart(part, bytes)), { exports } = this;
+  async #loadModel(header, payload) {
+    const parts = [], { exports } = this;
+    for (const part of header.parts) parts.push(await this.#loadPart(part, payload));
     this.model = this.#withStack(header, parts, (config, tensors, count) =>
       exports.native_new_model_plain(config, tensors, count, 1));
     this.hasEncoder = Boolean(header.encoder);
@@ -62,9 +63,8 @@ class Kernel {
     if (!isWhole) throw new PageError("There is not enough memory for the model, or this file is damaged.");
     this.contextLength = header.context_length;
     this.vocabSize = header.vocab_size;
-    this.sequence = this.exports.native_new_sequence_plain(this.model);
-    this.other = this.exports.native_new_sequence_plain(this.model); // of requests beside the conversation
-    if (!this.sequence || !this.other) throw new PageError("There is not enough memory for the model's context.");
+    this.sequence = exports.native_new_sequence_plain(this.model); // it remembers what it has read: see begin_job
+    if (!this.sequence) throw new PageError("There is not enough memory for the model's context.");
   }
 
   /** Call a function of the kernel with a configuration and tensors, which are `parts` by their index; −1: none. */
@@ -84,51 +84,61 @@ class Kernel {
   }
 
   /** Copy a tensor into the kernel's memory. */
-  #loadPart(part, bytes) {
-    const [begin, end] = part.range, data = bytes.subarray(begin, end);
-    if (part.group) {
-      const count = part.rows * part.columns, at = this.#allocate(4 * count);
-      const largest = toFloats(data.subarray(count), part.dtype);
-      const steps = new Int8Array(data.buffer, data.byteOffset, count);
-      dequantize(steps, largest, part.rows, part.columns, part.group, this.#array(Float32Array, at, count));
-      return { at, dtype: F32, count };
+  async #loadPart({ dtype, size, rows, columns, group }, payload) {
+    if (group) {
+      const count = rows * columns, at = this.#allocate(count + 4 * rows * Math.ceil(columns / group));
+      await payload.read(count, (piece, from) => this.#array(Uint8Array, at + from, piece.length).set(piece));
+      const largest = toFloats(await payload.take(size - count), dtype);
+      this.#array(Uint8Array, at + count, 4 * largest.length).set(new Uint8Array(largest.buffer));
+      return { at, dtype: INT8, count };
     }
-    const size = DTYPE_SIZES[part.dtype], at = this.#allocate(data.length);
-    joinPlanes(data, size, this.#array(Uint8Array, at, data.length));
-    return { at, dtype: part.dtype, count: data.length / size };
+    const at = this.#allocate(size), width = DTYPE_SIZES[dtype];
+    await payload.read(size, (piece, from) => placePlanes(piece, from, width, this.#array(Uint8Array, at, size)));
+    return { at, dtype, count: size / width };
+  }
+
+  /** Let the encoder, if there is one, read a source. */
+  #setSource(source, room) {
+    if (!this.hasEncoder) return;
+    const sourceAt = room(4 * source.length);
+    this.#array(Int32Array, sourceAt, source.length).set(source);
+    this.#check(this.exports.native_set_source_plain(this.model, this.sequence, sourceAt, source.length));
+  }
+
+  #check(status) {
+    if (status === -2) throw new PageError("A token is unknown to the model: this file is damaged.");
+    if (status === -3) throw new PageError("There is not enough memory for what the encoder reads.");
+    if (status < 0) throw new PageError("The model gave numbers that are not finite: this file is damaged.");
+  }
+
+  /** Call a function with `room(size)`, which returns memory that is freed at the end. */
+  #withRoom(act) {
+    const buffers = [];
+    try {
+      return act((size) => buffers[buffers.push(this.#allocate(size)) - 1]);
+    } finally {
+      for (const at of buffers) this.exports.free(at);
+    }
   }
 
   /** Write a request, `call` the kernel with it, and `read` the result; `outputs` are the sizes of what it writes. */
-  #request({ sequence, ids, source, settings, random, ends, most, outputs, call, read }) {
-    const buffers = [];
-    const room = (size) => buffers[buffers.push(this.#allocate(size)) - 1];
-    const check = (status) => {
-      if (status === -2) throw new PageError("A token is unknown to the model: this file is damaged.");
-      if (status === -3) throw new PageError("There is not enough memory for what the encoder reads.");
-      if (status < 0) throw new PageError("The model gave numbers that are not finite: this file is damaged.");
-    };
-    try {
-      if (this.hasEncoder) {
-        const sourceAt = room(4 * source.length);
-        this.#array(Int32Array, sourceAt, source.length).set(source);
-        check(this.exports.native_set_source_plain(this.model, sequence, sourceAt, source.length));
-      }
+  #request({ ids, source, settings, random, ends, most, outputs, call, read }) {
+    return this.#withRoom((room) => {
+      this.#setSource(source, room);
       const at = room(REQUEST_SIZE), idsAt = room(4 * ids.length), endsAt = room(4 * ends.length);
       const outputsAt = outputs.map(room);
       this.#array(Int32Array, idsAt, ids.length).set(ids);
       this.#array(Int32Array, endsAt, ends.length).set(ends);
-      const view = this.#view;
-      [sequence, idsAt, endsAt, 0, ...outputsAt.slice(0, 4)].forEach((to, i) => view.setUint32(at + 4 * i, to, true));
+      const view = this.#view, pointers = [this.sequence, idsAt, endsAt, 0, ...outputsAt.slice(0, 4)];
+      pointers.forEach((to, i) => view.setUint32(at + 4 * i, to, true));
       const first = windowStart(ids.length, this.contextLength);
       [ids.length, first, ends.length, most, 0].forEach((n, i) => view.setBigInt64(at + 32 + 8 * i, BigInt(n), true));
       SUPPORTED.forEach((name, i) => view.setFloat64(at + 72 + 8 * i, settings[name], true));
       const integers = [settings.top_k ?? 0, random.seed, random.prompt, random.position];
       integers.forEach((n, i) => view.setBigUint64(at + 72 + 8 * SUPPORTED.length + 8 * i, BigInt(n), true));
-      check(call(at, ...outputsAt));
+      this.#check(call(at, ...outputsAt));
       return read(at, ...outputsAt);
-    } finally {
-      for (const at of buffers) this.exports.free(at);
-    }
+    });
   }
 
   /**
@@ -138,7 +148,7 @@ class Kernel {
    */
   extend({ ids, source, settings, random, ends, most, seconds }) {
     return this.#request({
-      sequence: this.sequence, ids, source, settings, random, ends, most, outputs: [4 * most, 4 * most, 0, 0],
+      ids, source, settings, random, ends, most, outputs: [4 * most, 4 * most, 0, 0],
       call: (request) => this.exports.native_extend_plain(this.model, request, 1, 0, seconds, 1),
       read: (request, sampled, logprobs) => {
         const count = Number(this.#view.getBigInt64(request + NUM_GENERATED, true));
@@ -152,7 +162,7 @@ class Kernel {
   probabilities({ ids, source, settings }) {
     const size = this.vocabSize;
     return this.#request({
-      sequence: this.other, ids, source, settings, random: { seed: 0, prompt: 0, position: 0 }, ends: [], most: 1,
+      ids, source, settings, random: { seed: 0, prompt: 0, position: 0 }, ends: [], most: 1,
       outputs: [0, 0, 0, 0, 4 * size, 8 * size],
       call: (request, a, b, c, d, before, after) =>
         this.exports.native_probabilities_plain(this.model, request, before, after, 1),
@@ -160,6 +170,33 @@ class Kernel {
         logprobs: this.#array(Float32Array, before, size).slice(),
         sampling: this.#array(Float64Array, after, size).slice(),
       }),
+    });
+  }
+
+  /** Return the log-probability of each id from an index on, as if the model had generated them. */
+  score({ ids, source, from }) {
+    const logprobs = [];
+    while (from < ids.length) {
+      const first = windowStart(from, this.contextLength), window = ids.slice(first, first + this.contextLength + 1);
+      const found = this.#withRoom((room) => {
+        this.#setSource(source, room);
+        const [idsAt, logprobsAt, entropiesAt] = [room(4 * window.length), room(4 * window.length), room(4 * window.length)];
+        this.#array(Int32Array, idsAt, window.length).set(window);
+        this.#check(this.exports.native_score_plain(this.model, this.sequence, idsAt, window.length, logprobsAt, entropiesAt, 1));
+        return this.#array(Float32Array, logprobsAt, window.length - 1).slice();
+      });
+      logprobs.push(...found.subarray(from - first - 1));
+      from = first + window.length;
+    }
+    return logprobs;
+  }
+
+  /** Return the number of tokens that the model has read so far. */
+  get numRead() {
+    return this.#withRoom((room) => {
+      const at = room(3 * 8);
+      this.exports.native_count_work_plain(this.model, at);
+      return Number(this.#view.getBigInt64(at, true));
     });
   }
 }

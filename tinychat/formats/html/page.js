@@ -18,6 +18,7 @@ function startPage() {
   let jobs = 0, questions = 0, isReady = false;
   let edited = null; // the turn whose prompt is being changed
   let waiting = null; // what was sent before the model was ready
+  const unscored = []; // turns said elsewhere whose tokens have no log-probabilities yet, the newest last
   const texts = new Map([[0, ""]]); // of the changes of settings, by version
   const asked = new Map(); // open questions for alternatives
 
@@ -40,7 +41,8 @@ function startPage() {
       [typeof DecompressionStream === "function", "DecompressionStream"],
     ].find(([isThere]) => !isThere); // prettier-ignore
     if (lacking) return fail(`This browser is too old for the model in this page: it lacks ${lacking[1]}. One of 2023 or later has it.`);
-    const data = at("model"), source = new Blob([document.currentScript.textContent], { type: "text/javascript" });
+    const data = at("model"), texts = Array.from(data.childNodes, (node) => node.data);
+    const source = new Blob([document.currentScript.textContent], { type: "text/javascript" });
     const address = URL.createObjectURL(source);
     try {
       worker = new Worker(address);
@@ -49,7 +51,7 @@ function startPage() {
     }
     worker.onmessage = ({ data: message }) => handlers[message.type](message);
     worker.onerror = (event) => fail(`The model could not be started. (${event.message ?? "the worker was refused"})`);
-    worker.postMessage({ type: "load", model: data.textContent });
+    worker.postMessage({ type: "load", texts });
     data.remove(); // its memory is needed for the model
   }
 
@@ -60,6 +62,10 @@ function startPage() {
       encoder = new PromptEncoder(header, tokenizer);
       panel = new SettingsPanel(at("settings"), header.settings, header.help, changeSettings, () => showSettings(false));
       describe();
+      for (const [text, answer] of header.chat) tell(text, answer);
+      header.chat = null;
+      if (conversation.current) draw();
+      scrollToEnd(false);
       prompt.disabled = false;
       prompt.focus({ preventScroll: true });
       showButtons();
@@ -71,6 +77,13 @@ function startPage() {
       if (waiting) waiting();
       waiting = null;
       showButtons();
+      scoreNext();
+    },
+    scores({ turn: number, logprobs }) {
+      const turn = conversation.all[number];
+      logprobs.forEach((logprob, i) => (turn.tokens[i].logprob = logprob));
+      views.get(turn)?.shade();
+      scoreNext();
     },
     tokens({ job, tokens, version }) {
       if (speaking?.job !== job) return;
@@ -91,6 +104,7 @@ function startPage() {
       const { turn, index } = asked.get(number);
       asked.delete(number);
       const chosen = turn.tokens[index].id;
+      turn.tokens[index].logprob ??= logprobs[chosen];
       const likeliest = [...logprobs.keys()].sort((a, b) => logprobs[b] - logprobs[a]).slice(0, MAX_ALTERNATIVES);
       const order = likeliest.filter((id, i) => i < MIN_ALTERNATIVES || Math.exp(logprobs[id]) >= 0.0005);
       if (!order.includes(chosen)) order.push(chosen);
@@ -111,8 +125,7 @@ function startPage() {
 
   /** Answer a prompt after `parent`. */
   function answer(text, parent) {
-    const seed = panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1;
-    const turn = new Turn(text, parent, seed);
+    const turn = new Turn(text, parent, newSeed());
     const before = header.mode === "chat" ? (parent?.path ?? []) : [];
     turn.promptIds = encoder.encode(text, before, panel.values.max_tokens);
     turn.source = encoder.encodeSource(text);
@@ -122,6 +135,37 @@ function startPage() {
     at("hint").dataset.unknown = unknown.slice(0, 8).map(quoted).join(" ");
     showHint();
   }
+
+  /** Add a turn that was said elsewhere, as if it had been said here. */
+  function tell(text, answer) {
+    const turn = new Turn(text, conversation.current, newSeed()), before = conversation.turns;
+    turn.promptIds = encoder.encode(text, header.mode === "chat" ? before : [], panel.values.max_tokens);
+    turn.source = encoder.encodeSource(text);
+    turn.number = conversation.all.length;
+    turn.reason = "told";
+    turn.changes.push({ index: 0, text: "", values: panel.values });
+    const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
+    const ids = tokenizer.encode(answer), tokens = ids.map((id) => ({ id, text: stream.push(id), logprob: null }));
+    if (tokens.length) tokens.at(-1).text += stream.flush();
+    if (tokens.map((token) => token.text).join("") === answer) {
+      turn.tokens = tokens;
+      unscored.push(turn);
+    } else {
+      turn.lead = answer; // another model said it
+      turn.promptIds.push(...ids);
+    }
+    conversation.add(turn);
+  }
+
+  /** Ask for the log-probabilities of a turn that was said elsewhere, while nothing else is to be done. */
+  function scoreNext() {
+    const turn = isReady && !speaking && unscored.pop();
+    if (!turn) return;
+    const ids = turn.idsBefore(turn.tokens.length), from = turn.promptIds.length;
+    worker.postMessage({ type: "score", turn: turn.number, ids, source: turn.source, from });
+  }
+
+  const newSeed = () => panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1;
 
   /** Let the model go on with a turn, whose tokens so far count up to `position` in its length and random numbers. */
   function begin(turn, position) {
@@ -158,6 +202,7 @@ function startPage() {
     refresh(turn);
     showButtons();
     say(reason === "interrupted" ? "Stopped" : `Answer: ${turn.answer.slice(0, MAX_TYPED)}`);
+    scoreNext();
   }
 
   const actions = {
@@ -190,7 +235,8 @@ function startPage() {
     },
     /** Say an answer again up to a token, then another one, and go on from there: a turn beside it. */
     branch(old, index, id) {
-      const turn = new Turn(old.prompt, old.parent, panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1);
+      const turn = new Turn(old.prompt, old.parent, newSeed());
+      turn.lead = old.lead;
       turn.promptIds = old.promptIds;
       turn.source = old.source;
       turn.tokens = old.tokens.slice(0, index);

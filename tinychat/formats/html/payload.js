@@ -1,31 +1,75 @@
-// From the text in the page to the model: base64, gzip, then a JSON header and the bytes that it describes.
-// tinychat/formats/page.py writes the same.
+// From the text in the page to the model: base64, gzip, then a JSON header and the bytes that it describes, which
+// tinychat/formats/page.py writes. They are decoded piece by piece, so that a page takes little memory beside the model.
 
-/** Return the header and the bytes of a payload: {header, bytes}. */
-async function readPayload(base64) {
-  const text = atob(base64), packed = new Uint8Array(text.length);
-  for (let i = 0; i < packed.length; i++) packed[i] = text.charCodeAt(i);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const whole = new Uint8Array(await new Response(stream).arrayBuffer());
-  const length = new DataView(whole.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(whole.subarray(4, 4 + length)));
-  return { header, bytes: whole.subarray(4 + length) };
+const SLICE = 1 << 16; // characters of base64 decoded at once, a multiple of 4
+
+class Payload {
+  #reader;
+  #rest = new Uint8Array(); // decompressed, but not taken yet
+
+  /** Read the texts of a payload, which are given up one by one. */
+  constructor(texts) {
+    let left = "";
+    const packed = new ReadableStream({
+      pull(controller) {
+        while (left.length < 4 && texts.length) left += texts.shift();
+        if (!left) return controller.close();
+        const end = Math.min(SLICE, left.length - (texts.length ? left.length % 4 : 0));
+        controller.enqueue(decodeBase64(left.slice(0, end)));
+        left = left.slice(end);
+      },
+    });
+    this.#reader = packed.pipeThrough(new DecompressionStream("gzip")).getReader();
+  }
+
+  /** Read the header. */
+  async readHeader() {
+    const length = new DataView((await this.take(4)).buffer).getUint32(0, true);
+    return JSON.parse(new TextDecoder().decode(await this.take(length)));
+  }
+
+  /** Take the next bytes and call `place(bytes, at)` with each piece of them and its place among them. */
+  async read(length, place) {
+    for (let at = 0; at < length; ) {
+      if (!this.#rest.length) {
+        const { value, done } = await this.#reader.read();
+        if (done) throw new PageError("There is an end where the model should go on: this file is damaged.");
+        this.#rest = value;
+      }
+      const piece = this.#rest.subarray(0, length - at);
+      place(piece, at);
+      at += piece.length;
+      this.#rest = this.#rest.subarray(piece.length);
+    }
+  }
+
+  /** Return the next bytes. */
+  async take(length) {
+    const bytes = new Uint8Array(length);
+    await this.read(length, (piece, at) => bytes.set(piece, at));
+    return bytes;
+  }
 }
 
-/** Join numbers whose first bytes come first, then all second bytes, and so on: they compress better that way. */
-function joinPlanes(planes, size, out) {
-  const count = planes.length / size;
-  for (let plane = 0; plane < size; plane++)
-    for (let i = 0; i < count; i++) out[i * size + plane] = planes[plane * count + i];
+function decodeBase64(text) {
+  const chars = atob(text), bytes = new Uint8Array(chars.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = chars.charCodeAt(i);
+  return bytes;
+}
+
+/** Place bytes of numbers whose first bytes come first, then all second bytes, and so on: they compress better that way. */
+function placePlanes(piece, at, size, out) {
+  const count = out.length / size;
+  for (let i = at, end = at + piece.length; i < end; i++) out[(i % count) * size + Math.floor(i / count)] = piece[i - at];
 }
 
 const DTYPE_SIZES = { 1: 4, 2: 2, 4: 2, 5: 4, 6: 8, 7: 2, 8: 1 }; // as DTYPES in model/kernel_layout.py
-const F32 = 1, BF16 = 2, F16 = 7;
+const F32 = 1, BF16 = 2, INT8 = 3, F16 = 7;
 
 /** Return numbers of a dtype as an array of floats. */
 function toFloats(planes, dtype) {
-  const size = DTYPE_SIZES[dtype], bytes = new Uint8Array(planes.length);
-  joinPlanes(planes, size, bytes);
+  const bytes = new Uint8Array(planes.length);
+  placePlanes(planes, 0, DTYPE_SIZES[dtype], bytes);
   if (dtype === F32) return new Float32Array(bytes.buffer);
   return Float32Array.from(new Uint16Array(bytes.buffer), dtype === F16 ? halfToFloat : brainToFloat);
 }
@@ -40,17 +84,4 @@ const brainBits = new Uint32Array(1), brainValue = new Float32Array(brainBits.bu
 function brainToFloat(half) {
   brainBits[0] = half << 16;
   return brainValue[0];
-}
-
-/**
- * Restore a matrix in int8: steps up to ±127 and, for each group of columns, the largest weight. The kernel quantizes it
- * again, to the same steps and scales: the largest weight of a group is exact, and all others are within their steps.
- */
-function dequantize(steps, largest, rows, columns, group, out) {
-  const groups = Math.ceil(columns / group);
-  for (let row = 0, i = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++, i++) {
-      const highest = largest[row * groups + Math.floor(column / group)], step = steps[i];
-      out[i] = step === 127 ? highest : step === -127 ? -highest : step * (highest / 127);
-    }
 }

@@ -21,15 +21,15 @@ class Tokenizer {
     this.spec = spec;
     this.ids = new Map();
     spec.tokens.forEach((token, id) => token !== null && this.ids.set(token, id));
-    this.bytes = spec.tokens.map((token) => (token === null ? new Uint8Array() : this.#bytesOf(token)));
     this.pattern = spec.pattern === null ? null : new RegExp(spec.pattern, "gu");
     this.ranks = new Map((spec.merges ?? []).map((pair, rank) => [pair, rank]));
     this.longest = [...this.ids.keys()].reduce((most, token) => Math.max(most, token.length), 1);
     this.cache = new Map(); // ids of pieces: few of them are most of a text
   }
 
-  #bytesOf(token) {
-    const chars = [...token];
+  /** Return the bytes that an id stands for; a special token stands for none. */
+  bytesOf(id) {
+    const token = this.spec.tokens[id] ?? "", chars = [...token];
     if (this.spec.byte_level && chars.every((char) => BYTE_OF_CHAR.has(char)))
       return Uint8Array.from(chars, (char) => BYTE_OF_CHAR.get(char));
     return UTF8.encode(this.spec.kind === "whitespace" ? token.replaceAll(SPACE, " ") : token);
@@ -136,12 +136,12 @@ class Tokenizer {
 
   /** Return a decoder for ids that come one at a time, and begin a text or go on with one. */
   stream(beginsText = true) {
-    return new ByteStream(this.bytes, beginsText && this.spec.kind === "whitespace");
+    return new ByteStream(this, beginsText && this.spec.kind === "whitespace");
   }
 
   /** Return the text of a single token; bytes that are only a part of a character are shown as `\xe4`. */
   tokenText(id) {
-    const bytes = this.bytes[id] ?? new Uint8Array();
+    const bytes = this.bytesOf(id);
     try {
       return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     } catch {
@@ -159,9 +159,9 @@ class Tokenizer {
 
 /** Decodes tokens that each stand for some bytes of UTF-8. */
 class ByteStream {
-  /** `bytes` of each token; `skipsSpace`: the first one loses the space that it begins with. */
-  constructor(bytes, skipsSpace) {
-    this.bytes = bytes;
+  /** `skipsSpace`: the first token loses the space that it begins with. */
+  constructor(tokenizer, skipsSpace) {
+    this.tokenizer = tokenizer;
     this.skips = skipsSpace ? 1 : 0;
     this.decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     this.tail = []; // the last three bytes
@@ -169,7 +169,7 @@ class ByteStream {
 
   /** Return the text that a token adds; empty while a character is incomplete, which `pending` tells. */
   push(id) {
-    let bytes = this.bytes[id] ?? new Uint8Array();
+    let bytes = this.tokenizer.bytesOf(id);
     if (this.skips && bytes.length) [bytes, this.skips] = [bytes.slice(1), 0];
     this.tail = [...this.tail, ...bytes.slice(-3)].slice(-3);
     return this.decoder.decode(bytes, { stream: true });

@@ -42,13 +42,13 @@ function surpriseOf(logprob) {
   return bits <= 1 ? 0 : bits <= 3 ? 1 : bits <= 6 ? 2 : 3;
 }
 
-const ENDINGS = { end: "", length: "reached its length", interrupted: "stopped" };
+const ENDINGS = { end: "", length: "reached its length", interrupted: "stopped", told: "" };
 
 /** A turn on the page; `actions` are called with the turn. */
 class TurnView {
   constructor(turn, isChat, actions) {
     Object.assign(this, { turn, actions, drawn: 0, current: -1 });
-    this.answer = make("span", { class: "answer", dir: "auto" });
+    this.answer = make("span", { class: "answer", dir: "auto" }, shown(turn.lead));
     this.asked = make("span", { class: "asked", dir: "auto" }, shown(turn.prompt));
     this.text = make("p", {
       class: "said", tabindex: "0", role: "group", "aria-label": "Answer. Arrow keys walk through its tokens, Enter shows what else they could have been.",
@@ -81,11 +81,18 @@ class TurnView {
     this.#drawMeta();
   }
 
+  /** Shade the tokens, whose log-probabilities are known by now. */
+  shade() {
+    for (const { dataset } of this.answer.querySelectorAll(".token"))
+      dataset.surprise = surpriseOf(this.turn.tokens[dataset.index].logprob);
+  }
+
   #drawMeta() {
     const { turn, actions } = this;
     if (turn.reason === null) return this.meta.replaceChildren();
     const rate = turn.generated && turn.seconds ? `${Math.round(turn.generated / turn.seconds).toLocaleString("en")} tokens/s` : "";
-    const words = [counted(turn.tokens.length, "token"), rate, ENDINGS[turn.reason], `seed ${turn.seed}`].filter(Boolean);
+    const seed = turn.generated ? `seed ${turn.seed}` : "";
+    const words = [counted(turn.tokens.length, "token"), rate, ENDINGS[turn.reason], seed].filter(Boolean);
     const button = (label, title, act) => make("button", { type: "button", title, onclick: () => act(turn) }, label);
     const siblings = actions.siblings(turn), at = siblings.indexOf(turn);
     const branches = siblings.length < 2 ? null : make("span", { class: "branches" },

@@ -3,7 +3,7 @@
 const CALL_SECONDS = 0.012; // duration of a call of the kernel: stop and new settings act within this time
 
 function startWorker() {
-  let kernel = null, header = null;
+  let kernel = null, header = null; // of the header what generating needs
   let settings = null; // {values, version, slow}: the newest; the version comes back with the tokens that obey it
   let running = 0; // number of the answer in progress; 0: none
   let wake = () => {}; // ends a pause at once
@@ -49,14 +49,18 @@ function startWorker() {
   }
 
   const handlers = {
-    async load({ model }) {
-      const payload = await readPayload(model);
-      header = payload.header;
-      postMessage({ type: "opened", header: { ...header, config: null, tensors: null, parts: null, encoder: null } });
-      kernel = await Kernel.load(payload);
+    async load({ texts }) {
+      const payload = new Payload(texts), { kernel: size, config, tensors, encoder, parts, ...rest } = await payload.readHeader();
+      header = { ends: rest.ends, context_length: rest.context_length };
+      postMessage({ type: "opened", header: rest });
+      const { context_length, vocab_size } = rest;
+      kernel = await Kernel.load({ kernel: size, config, tensors, encoder, parts, context_length, vocab_size }, payload);
       postMessage({ type: "ready" });
     },
     generate,
+    score({ turn, ids, source, from }) {
+      postMessage({ type: "scores", turn, logprobs: kernel.score({ ids, source, from }) });
+    },
     stop() {
       running = 0;
       wake();

@@ -74,7 +74,12 @@ enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { DECODER_ALONE, DECODER, ENCODER };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
-enum { LARGE_PAGE = 2 << 20, LARGE_CACHE = 64 << 20, LARGE_TABLE = 16 << 20 };
+enum { LARGE_CACHE = 64 << 20 };
+#ifdef __wasm__ /* of a page: memory is scarce, and of one kind */
+enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0 };
+#else
+enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE };
+#endif
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -293,6 +298,16 @@ static float read_number(const Tensor *tensor, int64_t index) {
     case F16: memcpy(&half, (const char *)tensor->data + 2 * index, 2); return f16_to_float(half);
     default: return (float)read_integer(tensor, index);
     }
+}
+
+/* Restore a group of columns of a matrix that is in int8 already: steps up to ±127 [row][column], then the largest weight
+   of each group [row][group]. Quantizing the result again gives the same: the largest weight is exact. */
+static void read_steps(const Tensor *matrix, int columns, int64_t row, int first, int count, float *numbers) {
+    const int8_t *steps = (const int8_t *)matrix->data + row * columns + first;
+    const int64_t group = row * ((columns + GROUP - 1) / GROUP) + first / GROUP;
+    float highest;
+    memcpy(&highest, (const char *)matrix->data + matrix->count + group * (int64_t)sizeof highest, sizeof highest);
+    for (int i = 0; i < count; i++) numbers[i] = steps[i] == 127 ? highest : steps[i] == -127 ? -highest : steps[i] * (highest / 127);
 }
 
 static void read_numbers_at(const Tensor *tensor, int64_t first, int count, float *numbers) {
@@ -1712,7 +1727,7 @@ static void *allocate_weights(Model *model, int share, size_t size) {
     const size_t bytes = rounded_up(size, 64), header = rounded_up(sizeof(Chunk), 64);
     Chunk *chunk = model->chunks[share];
     if (chunk == NULL || chunk->size - chunk->used < bytes) {
-        const size_t least = chunk ? 2 * chunk->size : LARGE_PAGE;
+        const size_t least = chunk && LEAST_CHUNK ? 2 * chunk->size : LEAST_CHUNK;
         const size_t whole = rounded_up(header + bytes > least ? header + bytes : least, LARGE_PAGE);
         chunk = large_pages(whole);
         if (chunk == NULL) return NULL;
@@ -1852,7 +1867,8 @@ static void fill_panel(const Matrix *matrix, const Panel *panel, const Tensor *c
             int row = panel->first * LANES + at, part = 0;
             if (row >= matrix->rows) break;
             while (row >= rows[part]) row -= rows[part++];
-            read_numbers_at(tensors[part], (int64_t)row * matrix->columns + first, count, numbers);
+            if (tensors[part]->kind == INT8) read_steps(tensors[part], matrix->columns, row, first, count, numbers);
+            else read_numbers_at(tensors[part], (int64_t)row * matrix->columns + first, count, numbers);
             store_group(matrix, panel, at, first, count, numbers);
         }
     }

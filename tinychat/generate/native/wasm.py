@@ -19,17 +19,19 @@ from tinychat.generate.native.build import SOURCE
 
 ZIG = "0.17.1"
 """Version of the package `ziglang`: another one may make other bytes."""
+MEMORY = "wasm_memory.c"
+"""The allocator, beside the kernel."""
 TARGET = Path(tinychat.__file__).parent / "formats" / "html" / "kernel.wasm"
 EXPORTS = (
     "malloc", "free", "native_new_model_plain", "native_new_sequence_plain", "native_extend_plain",
     "native_probabilities_plain", "native_score_plain", "native_set_drafting_plain", "native_add_encoder_plain",
-    "native_set_source_plain",
+    "native_set_source_plain", "native_count_work_plain",
 )  # fmt: skip
 FLAGS = (
     "-target", "wasm32-wasi-musl", "-mcpu=generic+simd128", "-mexec-model=reactor", "-std=gnu11", "-O3", "-g0",
     "-DLEVEL=plain", "-D_WASI_EMULATED_MMAN", "-lwasi-emulated-mman",
     "-Wl,--import-symbols",  # madvise, which the page passes in
-    "-Wl,--strip-all", "-Wl,-z,stack-size=4194304",
+    "-Wl,--strip-all", "-Wl,-z,stack-size=2097152",
     *(f"-Wl,--export={name}" for name in EXPORTS),
 )  # fmt: skip
 SECTION = b"tinychat.sources"
@@ -57,7 +59,7 @@ def compile_wasm() -> bytes:
         raise GenerationError(problem, f"pip install ziglang=={ZIG}")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "kernel.wasm")
-        call = [sys.executable, "-m", "ziglang", "cc", *FLAGS, SOURCE.name, "-o", str(target)]
+        call = [sys.executable, "-m", "ziglang", "cc", *FLAGS, SOURCE.name, MEMORY, "-o", str(target)]
         process = subprocess.run(call, cwd=SOURCE.parent, capture_output=True, text=True, check=False)
         if process.returncode:
             raise GenerationError(f"the kernel cannot be compiled: {process.stderr.strip()[:500]}")
