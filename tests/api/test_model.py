@@ -225,4 +225,8 @@ def test_a_page_is_that_of_the_export(letters: Path, tmp_path: Path) -> None:
     from tinychat.cli.main import run
 
     assert run(["export", str(letters), "--to", "html", "--out", str(tmp_path / "page.html")]) == 0
-    assert tinychat.load(letters).to_html() == (tmp_path / "page.html").read_text(encoding="utf-8")
+    model = tinychat.load(letters)
+    assert model.to_html() == (tmp_path / "page.html").read_text(encoding="utf-8")
+    chat = model.chat(turns=[("once", " upon")])
+    chat.say(" a", max_tokens=3)
+    assert model.to_html(chat) == model.to_html([("once", " upon"), (" a", chat.answers[0].text)]) != model.to_html()

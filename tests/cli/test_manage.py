@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tinychat
 from tinychat.cli.main import COMMANDS, run
 from tinychat.config.settings import SETTINGS
 from tinychat.corpus import registry
@@ -211,6 +212,21 @@ def test_export_does_not_overwrite(call: Call, letters: Path, tmp_path: Path) ->
     (tmp_path / "x" / "precious").touch()
     assert call("export", str(letters), "--to", "transformers", "--out", str(tmp_path / "x"))[0] == 2
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["precious"]
+
+
+def test_a_page_begins_with_a_saved_conversation(call: Call, letters: Path, tmp_path: Path) -> None:
+    talk, page = tmp_path / "talk.json", tmp_path / "page.html"
+    talk.write_text(json.dumps({"turns": [{"prompt": "once", "answer": " upon a time"}]}))
+    arguments = ("export", str(letters), "--chat", str(talk), "--out", str(page))
+    code, _, err = call(*arguments, "--to", "tinychat")
+    assert (code, err.splitlines()[0]) == (2, "tinychat: --chat goes with --to html, not with --to tinychat")
+    assert call(*arguments, "--to", "html")[0] == 0
+    assert page.read_text("utf-8") == tinychat.load(letters).to_html([("once", " upon a time")])
+    page.unlink()
+    talk.write_text("[]")
+    code, _, err = call(*arguments, "--to", "html")
+    assert (code, err.splitlines()[0]) == (1, f"tinychat: {talk} is no transcript")
+    assert not page.exists()
 
 
 def test_a_mistyped_command_gets_a_suggestion(call: Call) -> None:

@@ -92,6 +92,23 @@ def test_share_writes_the_open_model_as_a_page(talk: Talk, chatter: Path, tmp_pa
         talk.do("/share .")
 
 
+def test_share_writes_the_conversation_where_that_is_wanted(talk: Talk, chatter: Path, tmp_path: Path) -> None:
+    talk.session.open_model(str(chatter))
+    with pytest.raises(UsageError, match="nothing has been said yet"):
+        talk.do("/share --chat")
+    with pytest.raises(UsageError, match="/share has no --cat"):
+        talk.do("/share --cat x.html")
+    talk.ask("hello there")
+    note = "`/share --chat` lets it begin with this conversation"
+    assert getattr(talk.do("/share without it.html"), "notes", ()) == (note,)
+    for line in ("/share --chat with it.html", "/share with it too.html --chat"):
+        written = talk.do(line)
+        assert isinstance(written, Message)
+        assert written.lines[0].endswith("talks to chatter; it begins with this conversation of 1 turn")
+    pages = [(tmp_path / f"{name}.html").read_text("utf-8") for name in ("without it", "with it", "with it too")]
+    assert pages[0] != pages[1] == pages[2]
+
+
 def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) -> None:
     talk.ask("hello there")
     talk.ask("more")

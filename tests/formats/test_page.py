@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -151,7 +151,7 @@ RANDOM = [
 )
 @pytest.mark.slow
 def test_answers_are_those_of_the_native_engine(kind: str, precision: str, options: Any, tmp_path: Path) -> None:
-    """Token by token: greedy and drawn, beyond the context, in calls of any length; and so are the odds."""
+    """Token by token: greedy and drawn, beyond the context, in calls of any length; so are odds and scores."""
     tokenizer = tokenizer_of(kind)
     info = save(tmp_path / "m", tokenizer, **options)
     write_page(info, tmp_path / "m.html", precision)
@@ -164,14 +164,32 @@ def test_answers_are_those_of_the_native_engine(kind: str, precision: str, optio
         request = Request(0, ids, 0, settings, settings.seed or 0, 1, encoder.end_ids, source)
         expected.append(engine.extend([request], 40)[0])
         tasks.append(("answer", [ids, page_settings(settings), (40, 1, 7)[number % 3], source]))
-    answers = in_node(tmp_path / "m.html", *tasks, ("probabilities", [ids, page_settings(settings), source]))
-    for tokens, found in zip(expected, answers[:-1], strict=True):
+        tasks.append(("score", [[*ids, *(token.id for token in expected[-1])], len(ids), source]))
+    *answers, odds_of_last = in_node(tmp_path / "m.html", *tasks, ("probabilities", [*tasks[-2][1][:2], source]))
+    for tokens, found, scores in zip(expected, answers[::2], answers[1::2], strict=True):
         assert [token.id for token in tokens] == [id for id, _ in found]
         assert [token.logprob for token in tokens] == pytest.approx([logprob for _, logprob in found], abs=1e-4)
-    logprobs, sampling = answers[-1]
+        assert [token.logprob for token in tokens] == pytest.approx(scores, abs=1e-4)
+    logprobs, sampling = odds_of_last
     for odds in engine.probabilities(request):
         assert odds.logprob == pytest.approx(logprobs[odds.id], abs=1e-4)
         assert odds.probability == pytest.approx(sampling[odds.id], abs=1e-5)
+
+
+@needs_node
+def test_a_conversation_is_read_once(tmp_path: Path) -> None:
+    """Of each prompt the page reads what is new, the last token of the answer before it included."""
+    tokenizer = tokenizer_of("wordpiece")
+    write_page(save(tmp_path / "m", tokenizer, "chat", context_length=200), tmp_path / "m.html")
+    first, second = tokenizer.encode("The cat's hat isn't here"), tokenizer.encode("it's 1,234 miles off!")
+    prompts = [first, first + second, first + second + first]
+    assert in_node(tmp_path / "m.html", ("reads", prompts)) == [[len(first), len(second), len(first)]]
+
+
+def test_a_page_begins_with_a_conversation(tmp_path: Path) -> None:
+    turns = [("</script><b>hi", "hello"), ("half: \ud83d", "")]
+    header = header_of(save(tmp_path / "m", tokenizer_of("wordpiece"), "chat"), turns)
+    assert header["chat"] == [["</script><b>hi", "hello"], ["half: \ufffd", ""]]
 
 
 def page_settings(settings: Settings) -> dict[str, Any]:
@@ -258,7 +276,7 @@ def test_a_page_is_the_same_each_time(chatter: Path) -> None:
     assert render_page(open_info(chatter)) == render_page(open_info(chatter))
 
 
-def header_of(info: ModelInfo) -> dict[str, Any]:
-    whole = gzip.decompress(pack_model(info))
+def header_of(info: ModelInfo, chat: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+    whole = gzip.decompress(pack_model(info, chat=chat))
     header: dict[str, Any] = json.loads(whole[4 : 4 + int.from_bytes(whole[:4], "little")])
     return header

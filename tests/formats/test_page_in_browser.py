@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ def test_a_conversation(browser: Any, smalltalk: Path, tmp_path: Path) -> None:
     visit = Visit(browser, smalltalk, viewport={"width": 1280, "height": 800})
     page = visit.page
     assert page.title() == page.text_content("h1") == "smalltalk"
+    assert page.evaluate("document.documentElement.outerHTML.length") < 200_000  # the text of the model is given up
     page.fill("#prompt", "what is 7 plus 5?")
     assert page.locator(".chip").count() == len(read_tokenizer(find_model("smalltalk")).encode("what is 7 plus 5?"))
     page.check("text=Greedy")
@@ -157,6 +159,164 @@ def test_another_token_can_be_chosen_with_the_keyboard(browser: Any, smalltalk: 
     page.click("#settings-button")
     page.check("text=Shade by surprise")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.leave()
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of `smalltalk` that begins with a conversation."""
+    path = tmp_path_factory.mktemp("page") / "told.html"
+    write_page(open_info(find_model("smalltalk")), path, chat=TURNS)
+    return path
+
+
+TURNS = [("my name is Ada", "Hello Ada! It is nice to meet you."), ("</script><b>x", "猫 <img src=x onerror=alert(1)>")]
+
+
+def test_a_page_opens_with_a_conversation_and_goes_on_from_it(browser: Any, told: Path) -> None:
+    visit = Visit(browser, told, viewport={"width": 1280, "height": 800})
+    page = visit.page
+    assert turns_on(page) == TURNS
+    assert page.locator("b, img").count() == 0
+    page.wait_for_selector(".turn >> nth=0 >> .token[data-surprise='3']")  # scored
+    page.locator(".turn >> nth=0 >> .token >> nth=1").click()
+    page.wait_for_selector(".why li")
+    page.keyboard.press("Escape")
+    page.check("text=Greedy")
+    assert "Ada" in visit.say("what is my name?")
+    visit.leave()
+
+
+def test_a_page_shows_what_its_model_cannot_say_and_goes_on_after_it(
+    browser: Any, letters: Path, tmp_path: Path
+) -> None:
+    turns = [("a fox", " näherte sich"), ("it", "</script><b>x" * 5_000)]
+    write_page(open_info(letters), tmp_path / "page.html", chat=turns)
+    visit = Visit(browser, tmp_path / "page.html")
+    page = visit.page
+    assert [(asked, said[:100]) for asked, said in turns_on(page)] == [(asked, said[:100]) for asked, said in turns]
+    assert page.locator("b, .answer .token").count() == 0
+    page.locator(".turn >> nth=0 >> text=Continue").click()
+    page.wait_for_selector(".turn >> nth=0 >> .token")
+    assert turns_on(page)[0][1].startswith(turns[0][1])
+    visit.leave()
+
+
+def turns_on(page: Any) -> list[tuple[str, str]]:
+    """Return the prompts and answers on a page."""
+    asked, said = (page.locator(selector).all_text_contents() for selector in (".asked", ".answer"))
+    return list(zip(asked, said, strict=True))
+
+
+class Keyboard:
+    """A person who uses nothing but the keyboard."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def go_to(self, selector: str) -> None:
+        """Press Tab until an element has the focus."""
+        for _ in range(80):
+            if self.page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"no number of Tabs leads to {selector}")
+
+    def has(self, selector: str) -> bool:
+        """Return whether an element has the focus."""
+        return bool(self.page.evaluate("selector => document.activeElement.matches(selector)", selector))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_keyboard_alone_suffices(browser: Any, smalltalk: Path, width: int) -> None:
+    visit = Visit(browser, smalltalk, viewport={"width": width, "height": 844})
+    page, keys = visit.page, Keyboard(visit.page)
+    assert keys.has("#prompt")
+    keys.press("Shift+Tab", "Shift+Tab")
+    keys.go_to("#settings-button")
+    if width > 1024:
+        keys.press("Enter")  # it is open: closed now
+    keys.press("Enter")
+    assert keys.has("#settings input")
+    keys.go_to(SLOW_MOTION)
+    keys.press("ArrowRight", "ArrowRight")
+    keys.press("Escape")
+    assert keys.has("#settings-button")
+    assert page.is_hidden("#settings")
+    keys.go_to("#prompt")
+    page.keyboard.type("tell me a story")
+    keys.press("Enter")
+    page.wait_for_selector(".token >> nth=2")
+    keys.press("Escape")
+    assert "stopped" in page.text_content(".facts")
+    said = visit.tokens()
+    page.evaluate("document.activeElement.blur()")
+    keys.go_to(".said")
+    keys.press("ArrowRight", "Enter")
+    page.wait_for_selector(".why li")
+    keys.press("Tab")
+    assert keys.has(".why li button")
+    keys.press("Escape")
+    assert keys.has(".said")
+    keys.press("ArrowRight", "Enter")
+    page.wait_for_selector(".why li")
+    keys.go_to(".why li button:not(.it)")
+    keys.press("Enter")
+    page.wait_for_selector(".turn .branches")
+    assert keys.has(".said")
+    keys.press("Escape")
+    assert visit.tokens()[0] == said[0]
+    keys.go_to("[aria-label='Previous answer']")
+    keys.press("Enter")
+    assert visit.tokens() == said
+    assert keys.has(".turn button:enabled, .said")
+    keys.go_to("#about-button")
+    keys.press("Enter")
+    assert page.is_visible("#about")
+    keys.press("Escape")
+    assert page.is_hidden("#about")
+    visit.leave()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_that_keeps_anybody_out(browser: Any, told: Path, width: int, scheme: str) -> None:
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    axe = resources.files(package).joinpath("axe.min.js").read_text("utf-8")
+    visit = Visit(browser, told, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = visit.page
+    page.evaluate(axe)
+
+    def check(what: str) -> None:
+        page.evaluate("() => Promise.allSettled(document.getAnimations().map(one => one.finished))")
+        found = page.evaluate("axe.run()")["violations"]
+        faults = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+        assert faults == [], what
+
+    page.wait_for_selector(".answer .token[data-surprise='3']")
+    check("conversation")
+    page.fill("#prompt", "hello there")
+    check("typing")
+    page.fill("#prompt", "")
+    page.locator(".answer .token >> nth=1").click()
+    page.wait_for_selector(".why li")
+    check("alternatives")
+    page.keyboard.press("Escape")
+    if width < 1024:
+        page.click("#settings-button")
+    page.check("text=Shade by surprise")
+    check("settings")
+    page.click("#settings-button")
+    check("shaded")
+    page.click("#about-button")
+    check("about")
+    page.keyboard.press("Escape")
+    page.click("text=New conversation")
+    check("start")
     visit.leave()
 
 

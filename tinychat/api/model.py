@@ -346,16 +346,23 @@ class Model:
         with self._alone():
             return inside.attention(self._opened, answer, layer, head, cross)
 
-    def to_html(self) -> str:
+    def to_html(self, chat: "Chat | Iterable[tuple[str, str]]" = ()) -> str:
         """Return one HTML page in which the model answers, without a server: what `tinychat export --to html` writes.
 
+        Args:
+            chat: a conversation that the page begins with, or prompts and answers. Default: none.
+
         Raises:
+            UsageError: If a prompt or an answer is no text.
             ModelError: If the page knows no such model.
             TokenizerError: If the page does not know its tokenizer.
         """
         from tinychat.formats.page import render_page
 
-        return render_page(self._opened.info)
+        turns = chat.turns if isinstance(chat, Chat) else chat
+        return render_page(
+            self._opened.info, chat=[(_check_text(prompt), _check_text(answer)) for prompt, answer in turns]
+        )
 
     def close(self) -> None:
         """Free the weights; the next call loads them again."""
@@ -459,6 +466,11 @@ class Chat:
         )
         self._open = self.model._stream(prompt, answer, on_end=self._add)
         return self._open
+
+    @property
+    def turns(self) -> list[tuple[str, str]]:
+        """All prompts and answers so far, with those that the conversation began with."""
+        return [(turn.prompt, turn.answer) for turn in self._dialogue.turns]
 
     def _add(self, answer: Answer) -> None:
         self._open = None

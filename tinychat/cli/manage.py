@@ -246,16 +246,27 @@ WRITABLE = "; ".join(f"{name}: {format.description}" for name, format in FORMATS
 @click.argument("model", shell_complete=complete_models)
 @click.option("--to", "to", required=True, metavar="FORMAT", help=WRITABLE)
 @click.option("--out", type=click.Path(path_type=Path), help="the folder or file to write to [NAME-FORMAT]")
+@click.option("--chat", type=click.Path(path_type=Path), help="html: a conversation to begin with, which `/save` wrote")
 @debug_option
-def export(model: str, to: str, out: Path | None) -> None:
+def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
     """Export MODEL for another tool."""
     info = open_model(model)
+    if chat is not None and to != "html":
+        raise UsageError(
+            f"--chat goes with --to html, not with --to {to}", "a model of another format holds no conversation"
+        )
     suffix = FORMATS[to].suffix if to in FORMATS else ""
     path = out or Path(f"{check_name(info.name)}{suffix or f'-{to}'}")
     if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
         raise UsageError(f"{path} is there already", "give another --out")
     check_torch()
-    export_model(info, to, path)
+    if chat is None:
+        export_model(info, to, path)
+    else:
+        from tinychat.formats.page import write_page
+        from tinychat.session.transcript import read_transcript
+
+        write_page(info, path, chat=[(turn.prompt, turn.answer) for turn in read_transcript(chat).turns])
     echo(path)
 
 

@@ -32,7 +32,7 @@ from tinychat.commands.results import (
 from tinychat.config.option import Option, Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
-from tinychat.formats.registry import export_model, open_model
+from tinychat.formats.registry import open_model
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
@@ -48,6 +48,7 @@ MAX_COMPLETIONS, MAX_FIRST_LINE = 20, 1_000_000
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 BRANCH_EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
 NUMBER_AND_TEXT = re.compile(r"(?P<number>-?\d+)(?:\s+(?P<text>.+))?\Z", re.DOTALL)
+CHAT = "--chat"
 NOT_REPEATED = ("seed", "slow")
 """Settings that `/repeat` does not copy: each answer has its own seed, and `slow` only paces the display."""
 
@@ -165,23 +166,45 @@ def export(session: Session, text: str) -> Result:
     return ask_to_replace(path, Export(path))
 
 
-@command("share", "models", "as one HTML file", usage="[FILE]", example="/share", complete=complete_paths)
+@command(
+    "share", "models", "as one HTML file", usage="[FILE] [--chat]", example="/share --chat", complete=complete_paths
+)
 def share(session: Session, text: str) -> Result:
     """Write the open model as one HTML file, in which it answers in any browser, without installation or network.
 
-    The file is named after the model; it holds nothing of the conversation.
+    The file is named after the model. It holds nothing of the conversation, unless `--chat` lets it begin with that.
     """
-    info = session.model.info
-    path = to_path(unquote(text)) if text else Path(f"{check_name(info.name)}.html")
+    from tinychat.formats.page import write_page
+
+    info, (name, has_chat) = session.model.info, _parse_share(text)
+    path = to_path(unquote(name)) if name else Path(f"{check_name(info.name)}.html")
+    turns = [(turn.prompt, turn.answer) for turn in session.turns]
+    if has_chat:
+        _last(session)
 
     def write() -> Message:
-        export_model(info, "html", path)
-        return Message((f"{path}: {byte_size(path.stat().st_size)}; whoever opens it talks to {info.name}",))
+        write_page(info, path, chat=turns if has_chat else ())
+        size, said = byte_size(path.stat().st_size), count(len(turns), "turn")
+        begins = f"; it begins with this conversation of {said}" if has_chat else ""
+        notes = ("`/share --chat` lets it begin with this conversation",) if turns and not has_chat else ()
+        return Message((f"{path}: {size}; whoever opens it talks to {info.name}{begins}",), notes)
 
     if path.exists():
         ask_to_replace(path, Message())
         return Question(f"{path} exists: replace it?", write, refused="nothing is written")
     return write()
+
+
+def _parse_share(text: str) -> tuple[str, bool]:
+    """Return the name of the file, empty if none is given, and whether the page begins with the conversation."""
+    flag, _, name = text.partition(" ")
+    if flag != CHAT:
+        name, _, flag = text.rpartition(" ")
+    if flag != CHAT:
+        name, flag = text, ""
+    if name.startswith("--"):
+        raise UsageError(f"/share has no {name.split()[0]}", f"it has {CHAT}: see /help share")
+    return name.strip(), flag == CHAT
 
 
 def ask_to_replace(path: Path, result: Result) -> Result:

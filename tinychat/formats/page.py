@@ -64,9 +64,7 @@ NOT_SHOWN = "## Train it again"
 MAX_TITLE = 80
 
 
-def write_page(
-    info: ModelInfo, path: Path, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()
-) -> None:
+def write_page(info: ModelInfo, path: Path, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()) -> None:
     """Write a model as one HTML file, whole or not at all.
 
     `precision` is that of its matrices: int8, bf16, or f32, as in the file. The default is int8; bf16 if int8 is known

@@ -60,7 +60,7 @@ function startPage() {
       header = read;
       tokenizer = new Tokenizer(header.tokenizer);
       encoder = new PromptEncoder(header, tokenizer);
-      panel = new SettingsPanel(at("settings"), header.settings, header.help, changeSettings, () => showSettings(false));
+      panel = new SettingsPanel(at("settings"), header.settings, header.help, changeSettings, closeSettings);
       describe();
       for (const [text, answer] of header.chat) tell(text, answer);
       header.chat = null;
@@ -145,13 +145,13 @@ function startPage() {
     turn.reason = "told";
     turn.changes.push({ index: 0, text: "", values: panel.values });
     const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
-    const ids = tokenizer.encode(answer), tokens = ids.map((id) => ({ id, text: stream.push(id), logprob: null }));
+    const ids = tokenizer.encodeEnd(answer, header.context_length), tokens = ids.map((id) => ({ id, text: stream.push(id), logprob: null }));
     if (tokens.length) tokens.at(-1).text += stream.flush();
     if (tokens.map((token) => token.text).join("") === answer) {
       turn.tokens = tokens;
       unscored.push(turn);
     } else {
-      turn.lead = answer; // another model said it
+      turn.lead = answer; // of another model, or too long
       turn.promptIds.push(...ids);
     }
     conversation.add(turn);
@@ -302,6 +302,16 @@ function startPage() {
     at("settings-button").setAttribute("aria-expanded", String(isOpen));
   }
 
+  function openSettings() {
+    showSettings(true);
+    at("settings").querySelector("input").focus();
+  }
+
+  function closeSettings() {
+    showSettings(false);
+    at("settings-button").focus();
+  }
+
   function showHint() {
     const unknown = at("hint").dataset.unknown;
     const keys = edited ? "Enter answers the changed prompt · Esc keeps the old one" : unknown ? `left out, as the model does not know it: ${unknown}` : "Enter sends · Shift-Enter begins a new line"; // prettier-ignore
@@ -320,6 +330,7 @@ function startPage() {
   /** Draw the current branch. Views of turns are kept: only what is new is drawn. */
   function draw() {
     const isStory = header.mode === "completion", turns = conversation.turns;
+    const focused = document.activeElement, place = [...at("turns").children].findIndex((one) => one.contains(focused));
     for (const turn of turns) {
       if (!views.has(turn)) views.set(turn, new TurnView(turn, !isStory, actions));
       views.get(turn).update();
@@ -332,7 +343,16 @@ function startPage() {
     if (conversation.all.length) button("New conversation", () => actions.restart(), "Begin anew; this one is kept");
     if (turns.length) button("Download", () => download(), "Save the conversation as a text file");
     at("turns").replaceChildren(...turns.map((turn) => views.get(turn).element), tools);
+    if (!focused.isConnected) returnFocus(focused, place);
     showButtons();
+  }
+
+  /** Let the button of the same name have the focus that one at a place has lost, or else the answer there. */
+  function returnFocus(lost, place) {
+    const label = (button) => button.getAttribute("aria-label") ?? button.textContent, parts = at("turns").children;
+    const part = lost.closest(".tools") ? parts[parts.length - 1] : parts[Math.min(place, parts.length - 2)];
+    const same = [...(part?.querySelectorAll("button:enabled") ?? [])].find((button) => label(button) === label(lost));
+    (same ?? part?.querySelector(".said") ?? prompt).focus({ preventScroll: true });
   }
 
   actions.back = () => {
@@ -431,7 +451,7 @@ function startPage() {
     event.preventDefault();
     submit();
   });
-  at("settings-button").addEventListener("click", () => showSettings(at("settings").hidden));
+  at("settings-button").addEventListener("click", () => (at("settings").hidden ? openSettings() : closeSettings()));
   at("about-button").addEventListener("click", openAbout);
   at("about").addEventListener("click", (event) => event.target === at("about") && at("about").close());
   document.addEventListener("keydown", (event) => {
@@ -439,6 +459,7 @@ function startPage() {
     const open = [...views.values()].find((view) => !view.why.hidden);
     if (speaking) stop();
     else if (open) open.hideWhy();
+    else if (at("settings").contains(event.target)) closeSettings();
     else if (edited) {
       edited = null;
       prompt.value = "";

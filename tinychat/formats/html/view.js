@@ -140,6 +140,7 @@ class TurnView {
   }
 
   hideWhy() {
+    if (this.why.contains(document.activeElement)) this.text.focus({ preventScroll: true });
     this.why.hidden = true;
     this.element.style.minHeight = "";
     this.answer.querySelector(".token.current")?.classList.remove("current");
@@ -166,7 +167,7 @@ class TurnView {
       make("p", {}, make("strong", {}, `“${quoted(token.text)}”`), ` was token ${index + 1}: ${percent(Math.exp(token.logprob))}, a surprise of ${bits.toFixed(1)} bits; entropy ${entropy.toFixed(1)} bits. Choose another one to go on from there.`),
       make("p", { class: "legend" }, make("span", { class: "key before" }, "the model"), " ", make("span", { class: "key after" }, "after temperature and filters")),
       make("ul", {}, ...list),
-      make("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => (this.hideWhy(), this.text.focus()) }, "×")); // prettier-ignore
+      make("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => this.hideWhy() }, "×")); // prettier-ignore
     const lines = this.answer.querySelector(`.token[data-index="${index}"]`).getClientRects();
     const bottom = (lines[0]?.bottom ?? 0) - this.element.getBoundingClientRect().top;
     const top = Math.max(0, bottom) + 8;
