@@ -18,7 +18,7 @@ import torch
 from tokenizers import pre_tokenizers
 
 from tinychat.config.settings import Settings
-from tinychat.errors import TokenizerError
+from tinychat.errors import ModelError, TokenizerError
 from tinychat.formats.page import pack_model, render_page, tokenizer_spec, write_page
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
@@ -263,6 +263,14 @@ def test_what_a_page_cannot_run_is_refused(tmp_path: Path) -> None:
         inner.pre_tokenizer = pre_tokenizers.Sequence(steps)
         with pytest.raises(TokenizerError, match="a page knows no tokenizer with the pattern"):
             tokenizer_spec(Tokenizer(inner))
+
+
+def test_a_vocabulary_that_the_stack_does_not_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tinychat.formats.page.MAX_VOCABULARY", 90)
+    with pytest.raises(ModelError, match=r"m has \d+ different tokens, and a page up to 90"):
+        render_page(save(tmp_path / "m", tokenizer_of("char")))
 
 
 def test_end_tokens_of_a_model_end_answers(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A page in Firefox, opened from a file: the main flow. Playwright drives only a Firefox of its own; Marionette, any."""
+"""A page in Firefox, opened from a file: the main flow. Playwright drives only one of its own; Marionette, any."""
 
 import json
 import os
@@ -103,10 +103,8 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
 
 
 def test_a_page_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
-    path = tmp_path / "smalltalk.html"
-    write_page(
-        open_info(find_model("smalltalk")), path, chat=[("my name is Ada", "Hello Ada! It is nice to meet you.")]
-    )
+    path, said = tmp_path / "smalltalk.html", "Hello Ada! It is nice to meet you."
+    write_page(open_info(find_model("smalltalk")), path, chat=[("my name is Ada", said)])
     firefox.do("WebDriver:Navigate", url=path.as_uri())
     firefox.wait_for("document.body.dataset.ready !== undefined")
     assert firefox.run("document.querySelector('#failure').hidden")
