@@ -282,8 +282,7 @@ def test_the_keyboard_alone_suffices(browser: Any, smalltalk: Path, width: int) 
     visit.leave()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_axe_finds_nothing_that_keeps_anybody_out(browser: Any, told: Path, width: int, scheme: str) -> None:
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = resources.files(package).joinpath("axe.min.js").read_text("utf-8")
