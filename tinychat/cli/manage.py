@@ -259,7 +259,8 @@ def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
     path = out or Path(f"{check_name(info.name)}{suffix or f'-{to}'}")
     if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
         raise UsageError(f"{path} is there already", "give another --out")
-    check_torch()
+    if to not in FORMATS or FORMATS[to].needs_torch:
+        check_torch()
     if chat is None:
         export_model(info, to, path)
     else:

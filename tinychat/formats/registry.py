@@ -59,6 +59,8 @@ class Format:
     write: Callable[[ModelInfo, Path], None] | None = None
     suffix: str = ""
     """Of the file that `write` makes; empty: it makes a folder."""
+    needs_torch: bool = True
+    """Whether `write` does."""
 
 
 def _later(module: str, function: str, *options: object) -> Callable[..., Any]:
@@ -113,7 +115,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     "html": Format(
         "one file that anybody opens in a browser, where the model answers: no installation, no network",
-        _never, write=_later("page", "write_page"), suffix=".html",
+        _never, write=_later("page", "write_page"), suffix=".html", needs_torch=False,
     ),
 }  # fmt: skip
 """Formats by their names."""
