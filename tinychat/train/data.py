@@ -202,13 +202,19 @@ class ReadingClock:
         self._check(name, self.now() - self.started + size / READING_SPEED)
 
     def watch(self, name: str, characters: int) -> Callable[[int], None]:
-        """Return a function to call with the number of characters read so far, of so many in all."""
-        began = self.now()
+        """Return a function to call with the number of characters read so far, of so many in all.
+
+        Its time begins with its first call: the sides of pairs are read one after the other.
+        """
+        first: tuple[float, int] | None = None
 
         def check(done: int) -> None:
+            nonlocal first
+            first = first or (self.now(), done)
+            began, skipped = first
             took = self.now() - began
-            if took >= MIN_READING_SECONDS and done:
-                self._check(name, began - self.started + took * max(1.0, characters / done))
+            if took >= MIN_READING_SECONDS and done > skipped:
+                self._check(name, began - self.started + took * max(1.0, characters / (done - skipped)))
 
         return check
 
