@@ -23,11 +23,13 @@ CONTRACTIONS = (
     (r"\b(I) am\b(?= \w)", r"\1'm"),
     (r"\b([Yy]ou|[Ww]e|[Tt]hey) are\b(?= \w)", r"\1're"),
     (r"\b([Hh]e|[Ss]he|[Ii]t) is\b(?= \w)", r"\1's"),
-    (r"\b(do|does|did|is|are|was|were|has|have|should|must) not\b", r"\1n't"),
+    (r"\b(do|does|did|is|are|was|were|has|have|had|would|could|should|must) not\b", r"\1n't"),
     (r"\bwill not\b", "won't"),
     (r"\b(I|[Yy]ou|[Hh]e|[Ss]he|[Ww]e|[Tt]hey) will\b(?= \w)", r"\1'll"),
     (r"\b(I|[Yy]ou|[Hh]e|[Ss]he|[Ww]e|[Tt]hey) would\b(?= \w)", r"\1'd"),
     (r"\bcannot\b", "can't"),
+    (r"\b([Ww]hat|[Ww]here|[Ww]ho|[Hh]ow|[Tt]hat|[Tt]here) is\b(?= \w)", r"\1's"),
+    (r"\b(I|[Yy]ou|[Ww]e|[Tt]hey) have\b(?= (?:been|never|already|just|not yet|lost|seen|known)\b)", r"\1've"),
 )
 
 
@@ -41,9 +43,10 @@ class Pair(NamedTuple):
         """Append another pair."""
         return Pair(f"{self.english} {other.english}", f"{self.spanish} {other.spanish}")
 
-    def as_typed(self) -> Pair:
+    def as_typed(self, *, without_apostrophes: bool = False) -> Pair:
         """Lowercase the English sentence and drop its final mark; the translation stays as it is."""
-        return Pair(self.english.lower().rstrip(".?"), self.spanish)
+        typed = self.english.lower().rstrip(".?")
+        return Pair(typed.replace("'", "") if without_apostrophes else typed, self.spanish)
 
 
 class Draft:
@@ -79,11 +82,18 @@ Frames = tuple[tuple[float, Frame], ...]
 
 def finish(dice: Dice, sentence: str, translation: str) -> Pair:
     """Return the finished pair: capitalized, contracted, and with a full stop where no other mark ends it."""
-    sentence = english.capital(" ".join(sentence.split()))
-    translation = english.capital(spanish.contract(" ".join(translation.split())))
+    sentence = english.capital(_joined(sentence))
+    translation = english.capital(spanish.contract(_joined(translation)))
     if dice.chance(0.45):
         for pattern, short in CONTRACTIONS:
             sentence = re.sub(pattern, short, sentence)
     if sentence[-1] not in ".?!":
-        sentence, translation = sentence + ".", translation + "."
+        sentence += "."
+    if translation[-1] not in ".?!":
+        translation += "."
     return Pair(sentence, translation)
+
+
+def _joined(text: str) -> str:
+    """Return a text without superfluous spaces, as empty parts leave them."""
+    return re.sub(r" (?=[,.?!])|(?<=[¿¡]) ", "", " ".join(text.split()))

@@ -89,3 +89,137 @@ def capital(text: str) -> str:
     """Capitalize the first letter, after any Spanish opening mark."""
     index = 1 if text[0] in "¿¡" else 0
     return text[:index] + text[index].upper() + text[index + 1 :]
+
+
+IRREGULAR_VERBS = {
+    forms[0]: (forms[1], forms[-1])
+    for forms in map(
+        str.split,
+        [
+            "be was been",
+            " become became become",
+            " begin began begun",
+            " break broke broken",
+            " bring brought",
+            " build built",
+            " buy bought",
+            "\n        catch caught",
+            " choose chose chosen",
+            " come came come",
+            " cost cost",
+            " cut cut",
+            " do did done",
+            " draw drew drawn",
+            "\n        drink drank drunk",
+            " drive drove driven",
+            " eat ate eaten",
+            " fall fell fallen",
+            " feed fed",
+            " feel felt",
+            " fight fought",
+            " find found",
+            "\n        fly flew flown",
+            " forget forgot forgotten",
+            " get got",
+            " give gave given",
+            " go went gone",
+            " have had",
+            " hear heard",
+            "\n        hide hid hidden",
+            " hit hit",
+            " keep kept",
+            " know knew known",
+            " leave left",
+            " lend lent",
+            " let let",
+            " light lit",
+            " lose lost",
+            " make made",
+            " mean meant",
+            "\n        meet met",
+            " pay paid",
+            " put put",
+            " read read",
+            " ride rode ridden",
+            " ring rang rung",
+            " run ran run",
+            " say said",
+            " see saw seen",
+            "\n        sell sold",
+            " send sent",
+            " show showed shown",
+            " sing sang sung",
+            " sit sat",
+            " sleep slept",
+            " speak spoke spoken",
+            "\n        spend spent",
+            " stand stood",
+            " steal stole stolen",
+            " swim swam swum",
+            " take took taken",
+            " teach taught",
+            " tell told",
+            "\n        think thought",
+            " throw threw thrown",
+            " understand understood",
+            " wake woke woken",
+            " wear wore worn",
+            " win won",
+            "\n        write wrote written",
+        ],
+    )
+}
+DOUBLED = frozenset(
+    (
+        "cut",
+        "forget",
+        "get",
+        "hit",
+        "hug",
+        "let",
+        "plan",
+        "put",
+        "rob",
+        "run",
+        "shop",
+        "sit",
+        "stop",
+        "swim",
+        "win",
+        "begin",
+        "travel",
+        "cancel",
+    )
+)
+
+
+def past(verb: str) -> str:
+    """Return the simple past; of several words, only the first changes."""
+    first, space, rest = verb.partition(" ")
+    return (IRREGULAR_VERBS[first][0] if first in IRREGULAR_VERBS else _with_ed(first)) + space + rest
+
+
+def participle(verb: str) -> str:
+    """Return the past participle."""
+    first, space, rest = verb.partition(" ")
+    return (IRREGULAR_VERBS[first][1] if first in IRREGULAR_VERBS else _with_ed(first)) + space + rest
+
+
+def gerund(verb: str) -> str:
+    """Return the form in -ing."""
+    first, space, rest = verb.partition(" ")
+    if first in DOUBLED:
+        first += first[-1]
+    elif first.endswith("e") and first not in ("be", "see", "agree"):
+        first = first[:-1]
+    return f"{first}ing{space}{rest}"
+
+
+def _with_ed(verb: str) -> str:
+    if verb in DOUBLED:
+        return f"{verb}{verb[-1]}ed"
+    if verb.endswith("e"):
+        return verb + "d"
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return verb[:-1] + "ied"
+    return verb + "ed"

@@ -24,11 +24,22 @@ FORMS: dict[tuple[str, str], str] = {
     ("ver", "past"): "vi viste vio vimos vieron",
     ("ver", "imperfect"): "veía veías veía veíamos veían",
     ("saber", "present"): "sé sabes sabe sabemos saben",
-    ("conocer", "present"): "conozco conoces conoce conocemos conocen",
-    ("conducir", "present"): "conduzco conduces conduce conducimos conducen",
-    ("nacer", "present"): "nazco naces nace nacemos nacen",
     ("oír", "present"): "oigo oyes oye oímos oyen",
-    ("recoger", "present"): "recojo recoges recoge recogemos recogen",
+    ("caer", "present"): "caigo caes cae caemos caen",
+    ("valer", "present"): "valgo vales vale valemos valen",
+    ("haber", "present"): "he has ha hemos han",
+    ("haber", "subjunctive"): "haya hayas haya hayamos hayan",
+    ("ser", "subjunctive"): "sea seas sea seamos sean",
+    ("estar", "subjunctive"): "esté estés esté estemos estén",
+    ("ir", "subjunctive"): "vaya vayas vaya vayamos vayan",
+    ("dar", "subjunctive"): "dé des dé demos den",
+    ("saber", "subjunctive"): "sepa sepas sepa sepamos sepan",
+    ("reír", "present"): "río ríes ríe reímos ríen",
+    ("reír", "past"): "reí reíste rio reímos rieron",
+    ("reír", "subjunctive"): "ría rías ría riamos rían",
+    ("sonreír", "present"): "sonrío sonríes sonríe sonreímos sonríen",
+    ("sonreír", "past"): "sonreí sonreíste sonrió sonreímos sonrieron",
+    ("sonreír", "subjunctive"): "sonría sonrías sonría sonriamos sonrían",
 }
 
 STEM_CHANGES: dict[str, tuple[str, str]] = {
@@ -63,6 +74,41 @@ STEM_CHANGES: dict[str, tuple[str, str]] = {
     "pensar": ("ie", ""),
     "almorzar": ("ue", ""),
     "divertir": ("ie", "i"),
+    "seguir": ("i", "i"),
+    "conseguir": ("i", "i"),
+    "perseguir": ("i", "i"),
+    "repetir": ("i", "i"),
+    "elegir": ("i", "i"),
+    "despedir": ("i", "i"),
+    "medir": ("i", "i"),
+    "mentir": ("ie", "i"),
+    "sugerir": ("ie", "i"),
+    "morir": ("ue", "u"),
+    "llover": ("ue", ""),
+    "nevar": ("ie", ""),
+    "comenzar": ("ie", ""),
+    "calentar": ("ie", ""),
+    "defender": ("ie", ""),
+    "negar": ("ie", ""),
+    "recomendar": ("ie", ""),
+    "volar": ("ue", ""),
+    "soñar": ("ue", ""),
+    "soler": ("ue", ""),
+    "devolver": ("ue", ""),
+    "resolver": ("ue", ""),
+    "mover": ("ue", ""),
+    "colgar": ("ue", ""),
+    "aprobar": ("ue", ""),
+    "comprobar": ("ue", ""),
+    "acordar": ("ue", ""),
+    "sonar": ("ue", ""),
+    "esquiar": ("í", ""),
+    "corregir": ("i", "i"),
+    "rendir": ("i", "i"),
+    "resfriar": ("í", ""),
+    "continuar": ("ú", ""),
+    "confiar": ("í", ""),
+    "reunir": ("ú", ""),
 }
 """vowel changes: in the present of all persons but “we”; in the third-person past and the gerund"""
 
@@ -77,6 +123,10 @@ STRONG_PAST = {
     "traer": "traj",
     "conducir": "conduj",
     "decir": "dij",
+    "traducir": "traduj",
+    "producir": "produj",
+    "andar": "anduv",
+    "haber": "hub",
 }
 
 FUTURE_STEMS = {
@@ -90,9 +140,31 @@ FUTURE_STEMS = {
     "saber": "sabr",
     "decir": "dir",
     "oír": "oir",
+    "haber": "habr",
+    "valer": "valdr",
 }
 
-GERUNDS = {"ir": "yendo", "venir": "viniendo", "poder": "pudiendo", "decir": "diciendo", "oír": "oyendo"}
+IMPERATIVES = {
+    "decir": "di",
+    "hacer": "haz",
+    "ir": "ve",
+    "poner": "pon",
+    "salir": "sal",
+    "ser": "sé",
+    "tener": "ten",
+    "venir": "ven",
+}
+"""orders to “tú” that are not the third person of the present"""
+
+GERUNDS = {
+    "ir": "yendo",
+    "venir": "viniendo",
+    "poder": "pudiendo",
+    "decir": "diciendo",
+    "oír": "oyendo",
+    "reír": "riendo",
+    "sonreír": "sonriendo",
+}
 
 PARTICIPLES = {
     "ver": "visto",
@@ -104,4 +176,9 @@ PARTICIPLES = {
     "romper": "roto",
     "decir": "dicho",
     "ser": "sido",
+    "morir": "muerto",
+    "cubrir": "cubierto",
+    "descubrir": "descubierto",
+    "devolver": "devuelto",
+    "resolver": "resuelto",
 }

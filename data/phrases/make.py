@@ -2,28 +2,87 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+from pathlib import Path
 
 from grammar import Dice
 
-from phrases import actions, everyday, joined, likes, people, places, requests, things, times
+from phrases import (
+    actions,
+    everyday,
+    joined,
+    likes,
+    negations,
+    objects,
+    patterns,
+    people,
+    places,
+    requests,
+    sentences,
+    subclauses,
+    things,
+    times,
+)
 from phrases.draft import TOGETHER, TYPED, Draft, Frames, Pair, finish
 from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN
 
-TOPICS: Frames = (
-    actions.FRAMES
-    + requests.FRAMES
-    + people.FRAMES
-    + likes.FRAMES
-    + things.FRAMES
-    + places.FRAMES
-    + times.FRAMES
-    + joined.FRAMES
-    + everyday.FRAMES
+HERE = Path(__file__).resolve().parent
+SUITES = ("everyday.jsonl", "everyday-kept.jsonl")
+COPIED = re.compile(r"[A-Z]-?\d|\d[A-Z]|@")
+"""codes and addresses, whose letters matter"""
+ADDRESSED = re.compile(r", \w+(?=[.?!]*$)")
+"""the name of who is addressed, at the end of a sentence"""
+DOUBLED = re.compile(r"\b(\w+) \1\b")
+"""a word twice, where two parts of a sentence do not go together"""
+
+PARTS: tuple[tuple[float, Frames], ...] = (
+    (
+        32.0,
+        actions.FRAMES
+        + requests.FRAMES
+        + people.FRAMES
+        + likes.FRAMES
+        + things.FRAMES
+        + places.FRAMES
+        + times.FRAMES
+        + joined.FRAMES
+        + everyday.FRAMES,
+    ),
+    (35.0, sentences.FRAMES + subclauses.FRAMES + negations.FRAMES),
+    (16.0, objects.FRAMES),
+    (17.0, patterns.FRAMES),
 )
+"""shares of the corpus, and the frames that they are drawn from"""
 HELD_OUT_NAMES = frozenset(HELD_OUT_MEN + HELD_OUT_WOMEN)
-WEIGHTS = [weight for weight, _ in TOPICS]
+SHARES = [share for share, _ in PARTS]
+WEIGHTS = [[weight for weight, _ in frames] for _, frames in PARTS]
+WITHOUT_APOSTROPHES = 0.3
+"""probability that a sentence as people type it has no apostrophes"""
+
+
+@cache
+def kept_apart() -> frozenset[str]:
+    """Return the sentences of both everyday suites, which no part of the corpus has, as compared by `plain`."""
+    lines = chain.from_iterable((HERE / name).read_text(encoding="utf-8").splitlines() for name in SUITES)
+    return frozenset(plain(check["say"]) for check in map(json.loads, lines) if "say" in check)
+
+
+def plain(sentence: str) -> str:
+    """Return the words of a sentence in lower case, without contractions and marks."""
+    for pattern, whole in (
+        (r"won't", "will not"),
+        (r"can't|cannot", "can not"),
+        (r"n't", " not"),
+        (r"'m", " am"),
+        (r"'re", " are"),
+        (r"'ll", " will"),
+    ):
+        sentence = re.sub(pattern, whole, sentence)
+    return " ".join(re.findall(r"\w+", sentence.lower()))
 
 
 def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
@@ -32,7 +91,7 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     With `held_out`, each has a name or a combination of words that the training split never contains.
     """
     dice = Dice(f"phrases {'held-out' if held_out else 'train'} {seed}")
-    fixed = [Pair(*pair) for pair in everyday.fixed()]
+    fixed = [Pair(*pair) for pair in everyday.fixed() if plain(pair[0]) not in kept_apart()]
     seen = {pair.english for pair in fixed}
     if not held_out:
         yield from fixed[:count]
@@ -40,18 +99,22 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     while count > 0:
         draft = Draft(dice, held_out=held_out)
         pair = _draw(dice, draft)
+        is_kept_apart = plain(ADDRESSED.sub("", pair.english)) in kept_apart()
         if dice.chance(TOGETHER):
             pair = pair.with_next(_draw(dice, draft))
         is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", pair.english))
-        pair = pair.as_typed() if dice.chance(TYPED) else pair
-        if is_reserved == held_out and pair.english not in seen:
+        if dice.chance(TYPED) and not COPIED.search(pair.english):
+            pair = pair.as_typed(without_apostrophes=dice.chance(WITHOUT_APOSTROPHES))
+        is_sound = not is_kept_apart and not DOUBLED.search(f"{pair.english}\n{pair.spanish}".lower())
+        if is_reserved == held_out and pair.english not in seen and is_sound:
             seen.add(pair.english)
             count -= 1
             yield pair
 
 
 def _draw(dice: Dice, draft: Draft) -> Pair:
-    return finish(dice, *TOPICS[dice.weighted(WEIGHTS)][1](draft))
+    part = dice.weighted(SHARES)
+    return finish(dice, *PARTS[part][1][dice.weighted(WEIGHTS[part])][1](draft))
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:

@@ -68,6 +68,37 @@ ENDS_OF_WOMEN = listed("a ia ana ela ella ena era esa etta ina ira is isa ita on
 
 
 def invented(dice: Dice, gender: str) -> str:
-    """Return an invented name, such as “Belmirina”."""
+    """Return an invented name, such as “Belmirina”; one in three has any shape."""
+    if dice.chance(1 / 3):
+        return odd(dice)
     end = dice.choice(ENDS_OF_WOMEN if gender == "f" else ENDS_OF_MEN)
     return dice.choice(BEGINNINGS) + dice.choice(MIDDLES) + end
+
+
+ONSETS = listed(
+    "b br c ch cl cr d dr f fl fr g gl gr h j k kl kr l m n p ph pl pr qu r rh s sh sk sl sm sn sp st str t th tr v vl "
+    "w wh x y z zh zv"
+)
+SHORT_ONSETS = listed("b c d f g h j k l m n p r s t v w z")
+VOWELS = listed("a a a e e e i i o o u y ai ea oo ou ie au ei ae")
+CODAS = listed("n n r r l l s s k m t x d g b v z nd rk lt st th ck rn ng ll ff sk mp zz")
+
+
+WORDS = frozenset(listed("""who why how what the they you her his him she here hear ten tea tie two are our out not now eat
+hat hot may"""))  # fmt: skip
+"""words that are no names"""
+
+
+def odd(dice: Dice) -> str:
+    """Return an invented name of any shape, such as “Zorvik” or “Brenthu”."""
+    name = dice.choice(ONSETS) if dice.chance(0.85) else ""
+    count = dice.choice((1, 2, 2, 2, 2, 3))
+    for index in range(count):
+        name += dice.choice(VOWELS)
+        if index == count - 1:
+            name += dice.choice(CODAS) if dice.chance(0.55) else ""
+        else:
+            name += dice.choice("lnrst") if dice.chance(0.3) else ""
+            name += dice.choice(ONSETS if dice.chance(0.5) else SHORT_ONSETS)
+    name = name if len(name) > 2 else name + dice.choice(("rvik", "lba", "nto"))
+    return odd(dice) if name in WORDS else name.capitalize()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal
 
-from phrases.irregular import FORMS, FUTURE_STEMS, GERUNDS, PARTICIPLES, STEM_CHANGES, STRONG_PAST
+from phrases.irregular import FORMS, FUTURE_STEMS, GERUNDS, IMPERATIVES, PARTICIPLES, STEM_CHANGES, STRONG_PAST
 
 Gender = Literal["m", "f"]
-Tense = Literal["present", "past", "imperfect", "future"]
+Tense = Literal["present", "past", "imperfect", "future", "conditional", "subjunctive", "past subjunctive"]
 
 VOWELS = "aeiouáéíóú"
+STRESSED = str.maketrans("aeiou", "áéíóú")
 PLAIN = str.maketrans("áéíóú", "aeiou")
 
 ENDINGS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -31,11 +34,15 @@ ENDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 FUTURE = ("é", "ás", "á", "emos", "án")
+CONDITIONAL = ("ía", "ías", "ía", "íamos", "ían")
+SUBJUNCTIVE = {"ar": ("e", "es", "e", "emos", "en"), "er": ("a", "as", "a", "amos", "an")}
 STRONG = ("e", "iste", "o", "imos", "ieron")
 HAVE = ("he", "has", "ha", "hemos", "han")
 REFLEXIVE = ("me", "te", "se", "nos", "se")
 SPOKEN_ALIKE = {"car": "qué", "gar": "gué", "zar": "cé"}
 """spelling changes that keep the sound in the first person of the past"""
+FIRST_PERSON = {"guir": "", "acer": "zc", "ecer": "zc", "ocer": "zc", "ucir": "zc", "ger": "j", "gir": "j"}
+"""by the ending of the infinitive, what replaces the last letter of the stem before -o and -a"""
 
 
 def plural(word: str) -> str:
@@ -72,8 +79,9 @@ def the(gender: Gender, number: int = 1) -> str:
 
 
 def contract(text: str) -> str:
-    """Contract “a el” to “al” and “de el” to “del”; the pronoun “él” stays."""
-    return f" {text}".replace(" a el ", " al ").replace(" de el ", " del ")[1:]
+    """Contract “a el” to “al” and “de el” to “del”; “y” before the same sound becomes “e”."""
+    text = f" {text}".replace(" a el ", " al ").replace(" de el ", " del ")[1:]
+    return re.sub(r" y (?=(?:[Ii]|[Hh]i)(?![aeouáéó]))", " e ", text)
 
 
 def change(stem: str, into: str) -> str:
@@ -95,10 +103,26 @@ def conjugate(infinitive: str, tense: Tense, person: int) -> str:
         return forms.split()[person]
     stem, kind = infinitive[:-2], infinitive[-2:].replace("í", "i")
     changed, past_change = STEM_CHANGES.get(infinitive, ("", ""))
-    if tense == "future":
-        return FUTURE_STEMS.get(infinitive, infinitive) + FUTURE[person]
+    if tense in ("future", "conditional"):
+        stem = FUTURE_STEMS.get(infinitive, infinitive.replace("ír", "ir"))
+        return stem + (FUTURE if tense == "future" else CONDITIONAL)[person]
+    if tense == "subjunctive":
+        return _subjunctive(infinitive, person)
+    if tense == "past subjunctive":
+        stem = conjugate(infinitive, "past", 4).removesuffix("ron")
+        return (stem[:-1] + stem[-1].translate(STRESSED) if person == 3 else stem) + (
+            "ra",
+            "ras",
+            "ra",
+            "ramos",
+            "ran",
+        )[person]
     if tense == "present" and changed and person != 3:
         stem = change(stem, changed)
+    if tense == "present" and person != 3 and infinitive.endswith("uir") and not infinitive.endswith("guir"):
+        stem += "y"
+    if tense == "present" and person == 0:
+        stem = _first_person_stem(infinitive, stem)
     if tense == "past":
         if infinitive in STRONG_PAST:
             ending = STRONG[person]
@@ -110,7 +134,36 @@ def conjugate(infinitive: str, tense: Tense, person: int) -> str:
             return infinitive[:-3] + SPOKEN_ALIKE[infinitive[-3:]]
         if stem.endswith(("a", "e", "o")) and kind != "ar":
             return stem + ("í", "íste", "yó", "ímos", "yeron")[person]
+        if stem.endswith("u") and not stem.endswith(("gu", "qu")) and kind == "ir":
+            return stem + ("í", "iste", "yó", "imos", "yeron")[person]
     return stem + ENDINGS[tense][kind][person]
+
+
+def _first_person_stem(infinitive: str, stem: str) -> str:
+    """Return the stem as spelled before -o and -a: “conoc” → “conozc”, “recog” → “recoj”."""
+    for ending, spelled in FIRST_PERSON.items():
+        if infinitive.endswith(ending):
+            return stem[:-1] + spelled
+    return stem
+
+
+def _subjunctive(infinitive: str, person: int) -> str:
+    kind = infinitive[-2:].replace("í", "i")
+    stem = conjugate(infinitive, "present", 0)[:-1]
+    changed, past_change = STEM_CHANGES.get(infinitive, ("", ""))
+    if person == 3 and changed:
+        stem = infinitive[:-2]
+        if kind == "ir":
+            stem = _first_person_stem(infinitive, change(stem, past_change) if past_change else stem)
+    if kind == "ar" and infinitive[-3:] in SPOKEN_ALIKE:
+        stem = stem[:-1] + SPOKEN_ALIKE[infinitive[-3:]][:-1]
+    return stem + SUBJUNCTIVE["ar" if kind == "ar" else "er"][person]
+
+
+@cache
+def imperative(infinitive: str) -> str:
+    """Return the affirmative order to “tú”: “comer” → “come”."""
+    return IMPERATIVES.get(infinitive) or conjugate(infinitive, "present", 2)
 
 
 @cache
@@ -123,7 +176,8 @@ def gerund(infinitive: str) -> str:
         stem = change(stem, STEM_CHANGES[infinitive][1])
     if kind == "ar":
         return stem + "ando"
-    return stem + ("yendo" if stem.endswith(("a", "e", "o")) else "iendo")
+    in_between = stem.endswith(("a", "e", "o")) or (stem.endswith("u") and not stem.endswith(("gu", "qu")))
+    return stem + ("yendo" if in_between else "iendo")
 
 
 @cache
@@ -154,3 +208,49 @@ def progressive(infinitive: str, person: int) -> str:
 def bound(infinitive: str, person: int) -> str:
     """Return the infinitive with a reflexive pronoun for the person: “levantarse”, 0 → “levantarme”."""
     return infinitive.removesuffix("se") + REFLEXIVE[person] if infinitive.endswith("se") else infinitive
+
+
+def nuclei(word: str) -> list[tuple[int, int]]:
+    """Return where the vowels of each syllable start and end: a weak vowel forms a diphthong with its neighbour."""
+    found: list[tuple[int, int]] = []
+    for index, letter in enumerate(word):
+        if letter not in VOWELS or (
+            letter == "u" and word[max(0, index - 1) : index + 2] in ("que", "qui", "gue", "gui")
+        ):
+            continue
+        if (
+            found
+            and found[-1][1] == index
+            and not (_is_strong(letter) and any(map(_is_strong, word[slice(*found[-1])])))
+        ):
+            found[-1] = (found[-1][0], index + 1)
+        else:
+            found.append((index, index + 1))
+    return found
+
+
+def _is_strong(letter: str) -> bool:
+    return letter in "aeoáéíóú"
+
+
+def stress(word: str, syllable: int) -> str:
+    """Put an accent on a syllable, counted from the end, unless the word has one."""
+    if any(letter in "áéíóú" for letter in word):
+        return word
+    start, end = nuclei(word)[-syllable]
+    strong = [index for index in range(start, end) if _is_strong(word[index])]
+    index = strong[0] if strong else end - 1
+    return word[:index] + word[index].translate(STRESSED) + word[index + 1 :]
+
+
+def attach(form: str, clitics: Sequence[str]) -> str:
+    """Attach pronouns to an infinitive, a gerund or an order: “dar”, “me”, “lo” → “dármelo”."""
+    if not clitics:
+        return form
+    if form.endswith("ndo"):
+        form = stress(form, 2)
+    elif form.endswith(("r", "d", "l", "z")) or (len(nuclei(form)) == 1):
+        form = stress(form, 1) if len(clitics) > 1 else form
+    else:
+        form = stress(form, 2)
+    return form + "".join(clitics)

@@ -6,7 +6,8 @@
 
 `say` is a prompt, or the prompts of a conversation, of which the last reply is checked. It passes if it equals one of
 `answer`, matches the regular expression `pattern`, and does not match `without`. A line `{"words": "words.txt"}` names
-a file beside the suite with the words that replies may have; words of the prompts are allowed too.
+a file beside the suite with the words that replies may have; words of the prompts are allowed too. After a line
+`{"loose": true}`, case and punctuation do not count where a reply is compared with `answer`.
 """
 
 import json
@@ -26,11 +27,13 @@ from tinychat.session.session import Session
 
 FIELDS = ("group", "say", "answer", "pattern", "without")
 WORDS = "words"
+LOOSE = "loose"
 WELL_FORMED = "well formed"
 """The group of all replies: a reply passes if it ends by itself and has no unknown words."""
 LARGEST_BATCH = 32
 """Number of conversations to hold at once."""
 SEED = 1
+_MARKS = ".,;:!?¡¿…\"'“”«»"
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -45,12 +48,15 @@ class Check:
     pattern: re.Pattern[str] | None = None
     without: re.Pattern[str] | None = None
     """Pattern that the reply must not match, whereas it must match `pattern`."""
+    is_loose: bool = False
+    """Whether case and punctuation are ignored where the reply is compared with `answers`."""
 
     def accepts(self, reply: str) -> bool:
         """Return whether a last reply meets all conditions; space around it is ignored."""
         reply = reply.strip()
+        compared = _loosened if self.is_loose else str
         return not (
-            (self.answers and reply not in self.answers)
+            (self.answers and compared(reply) not in map(compared, self.answers))
             or (self.pattern and not self.pattern.search(reply))
             or (self.without and self.without.search(reply))
         )
@@ -104,6 +110,7 @@ def read_suite(path: Path) -> Suite:
     """
     checks: list[Check] = []
     words: frozenset[str] | None = None
+    is_loose = False
     for number, line in enumerate(_read(path).splitlines(), 1):
         if not line.strip():
             continue
@@ -113,8 +120,10 @@ def read_suite(path: Path) -> Suite:
                 raise ValueError("it is no object")
             if WORDS in values:
                 words = frozenset(_read(path.parent / str(values[WORDS])).lower().split())
+            elif LOOSE in values:
+                is_loose = bool(values[LOOSE])
             else:
-                checks.append(_parse_check(values))
+                checks.append(_parse_check(values, is_loose))
         except (ValueError, re.error) as error:
             raise UsageError(f"{path}, line {number}: {error}", f"a check has {', '.join(FIELDS)}") from None
     if not checks:
@@ -129,7 +138,7 @@ def _read(path: Path) -> str:
         raise SourceError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _parse_check(values: dict[str, Any]) -> Check:
+def _parse_check(values: dict[str, Any], is_loose: bool) -> Check:
     """Parse the values of a line; raises a ValueError if they are not a valid check."""
     if unknown := [name for name in values if name not in FIELDS]:
         raise ValueError(f"a check has no {unknown[0]!r}")
@@ -139,7 +148,12 @@ def _parse_check(values: dict[str, Any]) -> Check:
     patterns = {name: re.compile(str(values[name])) if name in values else None for name in ("pattern", "without")}
     if not (answers or any(patterns.values())):
         raise ValueError("it says nothing of the reply: answer, pattern or without")
-    return Check(str(values.get("group", "")), prompts, answers, **patterns)
+    return Check(str(values.get("group", "")), prompts, answers, **patterns, is_loose=is_loose)
+
+
+def _loosened(text: str) -> str:
+    """Return the words and numbers of a text in lower case, without the marks around them."""
+    return " ".join(word for part in text.casefold().split() if (word := part.strip(_MARKS)))
 
 
 def _parse_texts(values: dict[str, Any], name: str) -> tuple[str, ...]:

@@ -272,9 +272,12 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         split.choose_documents(source.corpus) if has_rows and not source.corpus.single else None
         for source in corpus.sources
     ]
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, "target" if translates else "", held_out, clock)
+    side = "target" if translates and not recipe.shared_vocab else ""
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, side, held_out, clock)
     source_tokenizer = None
-    if translates:
+    if translates and recipe.shared_vocab and not run.source_tokenizer_file.is_file():
+        source_tokenizer = tokenizer
+    elif translates:
         source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", held_out, clock)
     source_vocab_size = source_tokenizer.vocab_size if source_tokenizer else None
     if base is not None:
@@ -404,7 +407,7 @@ def _find_tokenizer(
 ) -> Tokenizer:
     """Load a run's tokenizer; if there is none yet, load or train the recipe's, on the training part of each source.
 
-    `side` is that of a pair to translate: `source` or `target`, else empty.
+    `side` is that of a pair to translate: `source` or `target`; empty for both sides and for other texts.
     """
     if path.is_file():
         return load_tokenizer(path)

@@ -85,6 +85,7 @@ class Recipe:
 
     tokenizer: str | None = _tokenizer("char, wordpiece, bpe, word, whitespace, or the path of a tokenizer.json")
     vocab_size: int | None = _tokenizer("maximum vocabulary size", low=2)
+    shared_vocab: bool = _tokenizer("one vocabulary for both sides of translations", False)
 
     # None takes the default of ModelConfig, except for the size, which the planner chooses
     context_length: int | None = _architecture("context_length")
