@@ -46,8 +46,10 @@ class Bundled:
     """prompts answered greedily"""
     openings: tuple[str, ...] = ()
     """beginnings of the samples, used in turn; empty for no samples"""
-    suite: str = ""
-    """evaluation suite, a path below data/"""
+    suites: tuple[str, ...] = ()
+    """evaluation suites, paths below data/"""
+    sentences: tuple[str, ...] = ()
+    """sentences of which the card shows the translations"""
     conversations: tuple[tuple[str, ...], ...] = ()
     """user messages of sample conversations, turn by turn"""
 
@@ -75,6 +77,49 @@ CONVERSATIONS = (
     ("knock knock", "lettuce", "lettuce in, it's cold out here", "bye"),
 )
 
+SENTENCES = (
+    "Hi, I'm Greta.",
+    "Nice to meet you, Tarvo.",
+    "Do you have a room for tonight?",
+    "we would like to sit outside",
+    "What is the soup today?",
+    "I'd like the chicken with rice and a beer.",
+    "Sorry, I don't eat fish.",
+    "How much is it altogether?",
+    "Can I pay in cash?",
+    "Where can I wash my clothes?",
+    "My room is on the fifth floor and the lift doesn't work.",
+    "Could you call a taxi for half past six?",
+    "Which bus goes to the beach?",
+    "is there a train to Valencia on sunday morning",
+    "I have to change trains in Zaragoza.",
+    "We left our suitcases at the hotel.",
+    "I think someone took my camera.",
+    "My daughter has a fever and a headache.",
+    "He fell off his bike and hurt his arm.",
+    "How often should I take these pills?",
+    "I've had this cough for a week.",
+    "My grandparents have been married for fifty years.",
+    "She's the tallest girl in her class.",
+    "What are you going to do this summer?",
+    "I used to play the violin when I was young.",
+    "If I have time, I will visit you tomorrow.",
+    "They didn't tell us that the museum was closed.",
+    "I don't know what to do.",
+    "Nobody came to my party.",
+    "There's nothing in the fridge but milk.",
+    "She told me that she would be late.",
+    "Would you like me to help you?",
+    "Please don't park in front of my house.",
+    "Have you already seen the film that won the prize?",
+    "I gave them your phone number.",
+    "This is the best coffee I've ever had.",
+    "It's raining, so we can't go to the park.",
+    "My cat Whiskers is afraid of the dog next door.",
+    "The code for the door is 4071B.",
+    "See you next Thursday at a quarter past nine!",
+)
+
 MODELS = {
     "smalltalk": Bundled(
         "smalltalk",
@@ -88,7 +133,7 @@ MODELS = {
             "what can you do?",
             "how do i make you more random?",
         ),
-        suite="smalltalk/suite.jsonl",
+        suites=("smalltalk/suite.jsonl",),
         conversations=CONVERSATIONS,
     ),
     "tales": Bundled(
@@ -107,7 +152,7 @@ MODELS = {
             "I had a dream",
             '"Where is my hat?" asked the wizard',
         ),
-        suite="tales/suite.jsonl",
+        suites=("tales/suite.jsonl",),
     ),
     "translate": Bundled(
         "phrases",
@@ -122,6 +167,8 @@ MODELS = {
             "We would like two coffees, please.",
             "The old houses are very beautiful.",
         ),
+        suites=("phrases/everyday.jsonl", "phrases/everyday-kept.jsonl"),
+        sentences=SENTENCES,
     ),
 }
 
@@ -170,7 +217,7 @@ def describe(name: str, folder: Path) -> None:
         {"prompt": opening, "seed": seed, "max_tokens": SAMPLE_TOKENS} for seed, opening in enumerate(openings, 1)
     ]
     samples = answer(folder, requests)
-    results = suite(folder, bundled.suite) if bundled.suite else {}
+    results = measure_suites(folder, bundled.suites)
     training |= {
         "held_out": {"text": source} | figures,
         "suite": results,
@@ -184,10 +231,11 @@ def describe(name: str, folder: Path) -> None:
     lines = [
         card.rstrip("\n"),
         *_figures(source, figures),
-        *_suite(bundled.suite, results),
+        *_suites(bundled.suites, results),
         *_curve(training["curve"]),
         *_answers(greedy),
         *_samples(samples),
+        *_sentences(folder, bundled.sentences),
         *_conversations(folder, bundled.conversations),
     ]
     (folder / CARD).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -205,27 +253,41 @@ def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
     yield f"| accuracy | {100 * figures['accuracy']:.1f} % of {figures['tokens']:,} tokens were the likeliest |"
 
 
-def suite(folder: Path, file: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the results of the suite by decoding method, then by group of checks."""
-    methods = json.loads(tinychat("eval", folder, "--suite", DATA / file, "--json"))
-    return {method: result["groups"] for method, result in methods.items()}
+def measure_suites(folder: Path, files: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the results of suites by decoding method and group of checks, whose names have that of the suite."""
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for file in files:
+        prefix = f"{Path(file).stem}: " if len(files) > 1 else ""
+        for method, found in json.loads(tinychat("eval", folder, "--suite", DATA / file, "--json")).items():
+            groups = {f"{prefix}{group}": tally for group, tally in found["groups"].items()}
+            results.setdefault(method, {}).update(groups)
+    return results
 
 
-def _suite(file: str, results: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
+def _suites(files: Sequence[str], results: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
     if not results:
         return
-    yield from (
-        "",
-        "## What it gets right",
-        "",
-        f"`tinychat eval NAME --suite data/{file}`, on wordings, names or beginnings",
-    )
-    yield from ("that are held out from training; the second figure is at the model's own temperature:", "")
+    commands = " and ".join(f"`tinychat eval NAME --suite data/{file}`" for file in files)
+    second = "; the second figure is at the model's own temperature" if len(results) > 1 else ""
+    yield from ("", "## What it gets right", "")
+    yield from (f"{commands}, on wordings, names or beginnings", f"that are held out from training{second}:", "")
     yield f"| | checks | {' | '.join(results)} |"
     yield "| --- " * (2 + len(results)) + "|"
     for group, first in next(iter(results.values())).items():
         shares = (f"{groups[group]['passed']:,} ({100 * groups[group]['share']:.1f} %)" for groups in results.values())
         yield f"| {group} | {first['count']:,} | {' | '.join(shares)} |"
+
+
+def _sentences(folder: Path, sentences: Sequence[str]) -> Iterator[str]:
+    if sentences:
+        yield from (
+            "",
+            f"## {len(sentences)} sentences",
+            "",
+            "Neither chosen nor edited: greedy, with `--precision f32`.",
+        )
+    for result in answer(folder, [{"prompt": sentence, "temperature": 0} for sentence in sentences]):
+        yield from ("", f"    {result['prompt']}", *("    → " + line for line in result["completion"].splitlines()))
 
 
 def _conversations(folder: Path, conversations: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -88,6 +88,12 @@ def test_unknown_words_and_answers_without_an_end_are_malformed(evaluate: Eval, 
     assert values["failures"][0]["faults"] == ["no word: you"]
 
 
+def test_case_and_punctuation_may_be_ignored_from_a_line_on(evaluate: Eval) -> None:
+    check = {"group": "g", "say": "Hello, Anna", "answer": "you said: hello anna!"}
+    values = json.loads(evaluate(check, {"loose": True}, check, check | {"answer": "you said"}, flags=("--json",))[1])
+    assert values["greedy"]["groups"]["g"] == {"passed": 1, "count": 3, "share": 1 / 3}
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

@@ -80,7 +80,7 @@ def singular(word: str) -> str:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, held_out = make("phrases", seed=7, count=2000, held_out=200)
     digest = hashlib.sha256(text + held_out).hexdigest()
-    assert digest == "27a57fbd00e3e74f1fb83b9aa5f678cf016fed37391bcc42cd2529e18081f30d"
+    assert digest == "b80d04b2663ab59e2e4fbb833926331d5d62725e26f90facca989c2a6e55d786"
     assert make("phrases", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
 
 
@@ -129,7 +129,7 @@ def test_marks_pair_and_nothing_is_doubled(train: Pairs) -> None:
         if english.endswith(("?", "!")):
             assert spanish.endswith(english[-1]), (english, spanish)
         assert spanish[-1] in ".?!", spanish
-        first = spanish.lstrip("¿¡\"“$")[0]
+        first = spanish.lstrip('¿¡"“$')[0]
         assert first.isupper() or first.isdigit(), spanish
 
 
@@ -167,7 +167,7 @@ def test_articles_nouns_and_adjectives_agree(train: Pairs) -> None:
 def test_predicates_agree_with_their_subjects(train: Pairs) -> None:
     seen = 0
     verbs = "es|son|está|están|era|eran|estaba|estaban"
-    pattern = re.compile(rf"^(El|La|Los|Las) (\w+) (?:no )?(?:{verbs})(?: muy| tan| demasiado)? (\w+)\.")
+    pattern = re.compile(rf"^(El|La|Los|Las) (?!agua)(\w+) (?:no )?(?:{verbs})(?: muy| tan| demasiado)? (\w+)\.")
     for _, spanish in train:
         if (found := pattern.match(spanish)) and found[3] in ADJECTIVES:
             assert ADJECTIVES[found[3]] == ARTICLES[found[1].lower()], spanish
@@ -181,7 +181,7 @@ def test_predicates_agree_with_their_subjects(train: Pairs) -> None:
         (r"^I (?!like|love|really)", r"^(?!él |ella |ellos )"),
         (r"^She (?!would|likes|loves|really|doesn't like|does not like|'d)", r"\bella\b"),
         (r"^They (?!would|like|love|really|don't like|do not like|'d)", r"\bellos\b"),
-        (r"\b(?:not|n't|never|nobody)\b", r"\b(?:no|nunca|nadie|casi nunca)\b"),
+        (r"\b(?:not(?! care)|n't|never|nobody)\b", r"\b(?:no|nunca|nadie|casi nunca)\b"),
         (r"^(?![Ii] |[Ww]ill you).*\bwill (?!not)", r"\w(?:é|ás|á|emos|án)\b"),
         (r"^Why ", r"^¿Por qué "),
         (r"^Where (?!did .* go|are you going)", r"^¿(?:D|De d|Ad)ónde "),

@@ -234,6 +234,19 @@ def test_word_pieces_of_documents_and_pairs_are_those_of_the_training_rows() -> 
     assert set(words) - held_out <= known
 
 
+def test_both_sides_of_translations_may_share_a_vocabulary() -> None:
+    Path("pairs.tsv").write_text("".join(f"dog {name}\tperro {name}\n" for name in ("ana", "leo", "eva", "ada")))
+    options: dict[str, Any] = {"tokenizer": "word", "mode": "translation", "validation_fraction": 0.25}
+    shared, separate = (read("pairs.tsv", shared_vocab=shared, **options) for shared in (True, False))
+    for text, knows in ((shared, True), (separate, False)):
+        assert text.source_tokenizer is not None
+        assert (
+            "perro" in {text.source_tokenizer.token_text(id) for id in range(text.source_tokenizer.vocab_size)}
+        ) is knows
+    assert shared.source_tokenizer is not None
+    assert shared.source_tokenizer.encode("dog ana") == shared.tokenizer.encode("dog ana")
+
+
 def test_word_pieces_of_conversations_are_those_before_the_split() -> None:
     talks = [("hello there", "good day to you")] * 90 + [("zyzzyva", "quixotic")] * 12
     lines = [f'{{"prompt": "{one}", "completion": "{other}"}}' for one, other in talks]

@@ -98,6 +98,8 @@ class RecipeValues(TypedDict, total=False):
     """Char, wordpiece, bpe, word, whitespace, or the path of a tokenizer.json [–]."""
     vocab_size: int | None
     """Maximum vocabulary size [–]."""
+    shared_vocab: bool
+    """One vocabulary for both sides of translations [false]."""
     context_length: int | None
     """Number of tokens that the model sees at once [–]."""
     n_layer: int | None
