@@ -6,6 +6,7 @@ import re
 
 from phrases import english, predicates, sentences, spanish, tables
 from phrases.calendar import DAYS, MONTHS, NUMBER_WORDS, ORDINALS, SEASONS
+from phrases.clauses import PAST
 from phrases.draft import Draft, Frames
 from phrases.names import odd
 from phrases.predicates import Predicate, affirm, ask, deny
@@ -171,7 +172,7 @@ def predicate_of(draft: Draft, subject: Subject, row: predicates.Row) -> Predica
         who = draft.name().english
         left, right = left.replace("{name}", who), right.replace("{name}", who)
     if "{when}" in left:
-        when, cuando = dice.choice(sentences.PAST + sentences.MORE_PAST)
+        when, cuando = dice.choice(PAST + sentences.MORE_PAST)
         left, right = left.replace("{when}", when), right.replace("{when}", cuando)
     if "{0:owned}" in left:
         word = tables.draw(draft, "owned")
@@ -518,7 +519,7 @@ def dates(draft: Draft) -> Both:
         (f"how about {day} at {time}?", f"¿qué tal el {dia} a {hora}?"),
         (f"wake me up at {time}", f"despiértame a {hora}"),
         (f"I will be back at {time}", f"volveré a {hora}"),
-        (f"I will be back in {tables.NUMBER_WORDS[dice.between(2, 40)][0]} minutes", ""),
+        (f"I will be back in {NUMBER_WORDS[dice.between(2, 40)][0]} minutes", ""),
     )
     en, es = dice.choice(rows)
     draft.record("date", en)

@@ -206,7 +206,7 @@ def instantiate(draft: Draft, subject: Subject, row: Row) -> Predicate:
     after = " ".join(after.split())
     after = re.sub(r"\bcon mí\b", "conmigo", re.sub(r"\bcon ti\b", "contigo", after))
     is_reflexive = infinitive.endswith("se")
-    own = ()
+    own: tuple[str, ...] = ()
     if infinitive.endswith(("arlo", "erlo", "irlo")):
         infinitive, own = infinitive[:-2], ("lo",)
     pronouns = [clitics[tag] for tag in ("I", "P", "O") if tag in clitics]

@@ -267,8 +267,8 @@ def joined(draft: Draft) -> Both:
         one = affirm(first, predicate, dice.choice(("past", "going", "present", "future")))
         return f"{one[0]} to {goal.english}", f"{one[1]} para {goal.bound(first.person)}"
     predicate = predicates.draw(draft, first)
-    condition = predicates.english_parts(predicate, first.person, "past subjunctive")
-    past = condition[2] or f"{condition[0]} {condition[1]}"
+    auxiliary, rest, whole = predicates.english_parts(predicate, first.person, "past subjunctive")
+    past = whole or f"{auxiliary} {rest}"
     si = f"{first.begins()}{predicates.spanish_whole(predicate, first.person, 'past subjunctive')}"
     result = affirm(same, event(draft, same), "would", drops=drops)
     if dice.chance(0.5):

@@ -272,8 +272,8 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         split.choose_documents(source.corpus) if has_rows and not source.corpus.single else None
         for source in corpus.sources
     ]
-    side = "target" if translates and not recipe.shared_vocab else ""
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, side, held_out, clock)
+    target = "target" if translates and not recipe.shared_vocab else ""
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, target, held_out, clock)
     source_tokenizer = None
     if translates and recipe.shared_vocab and not run.source_tokenizer_file.is_file():
         source_tokenizer = tokenizer
