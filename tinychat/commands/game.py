@@ -62,7 +62,7 @@ def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) 
     if len(ids) <= start:
         raise UsageError(f"the model has nothing to say to {prompt!r}", "try another prompt")
     shown = prompt if model.info.mode == "completion" else f"{prompt}\n"
-    return _game(session, ids, start, shown, model.prompt_encoder.encode_source(prompt))
+    return _game(session, ids, start, shown, answer.request.source)
 
 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:

@@ -13,9 +13,13 @@ from tinychat.generate.beam_search import BeamSearch
 from tinychat.generate.choices import Choices
 from tinychat.generate.controls import Controls
 from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, next_seed, uniform
+from tinychat.generate.prompts import Source
 from tinychat.generate.vocabulary import Vocabulary
+from tinychat.textutil import shorten
 from tinychat.tokenizer.tokenizer import Tokenizer
 
+SHOWN_CHARACTERS = 40
+"""Number of characters of a sentence that a notice shows."""
 CIRCLE_TOKENS = 40
 """Number of the newest tokens that tell whether an answer repeats itself."""
 
@@ -24,8 +28,10 @@ class Answer:
     """An answer to a prompt of at least one token: it turns sampled tokens into records, each with `top_logprobs`.
 
     `settings` is called before each call of the engine and for each token. `seed` and `prompt_index` determine the
-    random numbers. The tokens of `end_ids` end the answer and are no part of it; an encoder reads `source`. Controls
-    need the model's `vocabulary`; without one they are not in force. `logit_bias` is added to the logits of its ids.
+    random numbers. The tokens of `end_ids` end the answer and are no part of it. An encoder reads `sources`, one after
+    the other: where the translation of one ends, its end token is part of the answer, with the white space before the
+    next one as its text. Controls need the model's `vocabulary`; without one they are not in force. `logit_bias` is
+    added to the logits of its ids.
     """
 
     def __init__(
@@ -38,13 +44,17 @@ class Answer:
         prompt_index: int = 0,
         end_ids: frozenset[int] = frozenset(),
         top_logprobs: int = 0,
-        source: tuple[int, ...] | None = None,
+        sources: Sequence[Source] = (),
         vocabulary: Vocabulary | None = None,
         logit_bias: Mapping[int, float] | None = None,
         begins_text: bool = True,
     ) -> None:
         self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
+        source = sources[0].ids if sources else None
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
+        self._sources, self._source_index, self._prompt = sources, 0, tuple(prompt)
+        self._earlier = ""  # the translations of the sources before this one
+        self._cut = [source.cut for source in sources if source.cut]  # that a notice is to tell
         self.finished: Finished | None = None
         self.is_over = False
         """Whether the controls in force forbid every token, so that the answer ends here."""
@@ -68,12 +78,17 @@ class Answer:
         """Start the clock of the answer: the time in which the model loaded does not count."""
         self._began = time.perf_counter()
 
-    def resume(self, ids: Sequence[int], answer_ids: Sequence[int], num_generated: int) -> None:
+    def resume(
+        self, ids: Sequence[int], answer_ids: Sequence[int], num_generated: int, *, source_index: int = 0
+    ) -> None:
         """Continue an answer that has begun: `ids` are those of the prompt and of the answer so far.
 
         The decoder joins the next tokens to `answer_ids`; `num_generated` tokens count as generated, in the limit
-        `max_tokens` and as the index of the next random number.
+        `max_tokens` and as the index of the next random number. Of several sources, it goes on with that of an index:
+        then the ids are those of its translation alone.
         """
+        if source_index:
+            self._source_index, self.request.source = source_index, self._sources[source_index].ids
         self.request.ids, self.request.num_generated = list(ids), num_generated
         self._start = len(ids) - len(answer_ids)
         self._watch_bans()
@@ -85,11 +100,11 @@ class Answer:
         request = self.request
         other = Answer(
             self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
-            top_logprobs=self.top_logprobs, source=request.source, vocabulary=self._vocabulary,
+            top_logprobs=self.top_logprobs, sources=self._sources, vocabulary=self._vocabulary,
             logit_bias=self._logit_bias,
             begins_text=self._begins_text,
         )  # fmt: skip
-        other.resume(request.ids, request.ids[self._start :], request.num_generated)
+        other.resume(request.ids, request.ids[self._start :], request.num_generated, source_index=self._source_index)
         return other
 
     def search(self) -> BeamSearch:
@@ -130,7 +145,7 @@ class Answer:
     def text(self) -> str:
         """The text of the answer so far, up to the first stop text."""
         ids = [id for id in self.request.ids[self._start :] if id not in self.request.end_ids]
-        text = self.tokenizer.decode(ids, begins_text=self._begins_text)
+        text = self._earlier + self.tokenizer.decode(ids, begins_text=self._begins_text)
         ends = [end for stop in self.request.settings.stop if (end := text.find(stop)) >= 0]
         return text[: min(ends, default=None)]
 
@@ -178,6 +193,9 @@ class Answer:
         follow: both act on the very next token. Tokens that were found `together` are kept whatever the settings are by
         now. Those after a banned text are discarded, and from there on the engine is asked for odds, to draw others.
         """
+        for text in self._cut:
+            yield Notice(f"longer than the context, so that its end is left out: {shorten(text, SHOWN_CHARACTERS)}")
+        self._cut.clear()
         waiting = iter(sampled)
         while (token := next(waiting, None)) is not None:
             settings = self.request.settings if together else self.settings()
@@ -186,7 +204,7 @@ class Answer:
             self.request.ids.append(token.id)
             self.request.num_generated += 1
             if token.id in self.request.end_ids:
-                yield from self.finish("end")
+                yield from self._next_source(token) if self._has_more_sources else self.finish("end")
                 return
             text = self._decoder.push(token.id)
             self._held.append(self._token(token, text))
@@ -210,6 +228,26 @@ class Answer:
             yield Notice(f"{length}: it goes on from the newest part")
         if self.request.left <= 0:
             yield from self.finish("length")
+
+    @property
+    def _has_more_sources(self) -> bool:
+        return self._source_index + 1 < len(self._sources)
+
+    def _next_source(self, end: SampledToken) -> Iterator[Record]:
+        """Begin the translation of the next source; the end token of the last one becomes the space between them."""
+        self._source_index += 1
+        source = self._sources[self._source_index]
+        if (rest := self._decoder.flush()) and self._held:
+            self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
+        self._held.append(self._token(end, source.space))
+        self._decoder = self.tokenizer.stream(begins_text=self._begins_text)
+        yield from self._release()
+        if self.finished is None:
+            yield from self._pop_complete()
+            self._earlier = self.text + source.space
+            self.request.ids, self.request.source, self._start = list(self._prompt), source.ids, len(self._prompt)
+            if self.request.left <= 0:
+                yield from self.finish("length")
 
     def _watch_bans(self) -> None:
         """Watch for the texts that are banned now, after the answer so far; what has been shown of it stays."""

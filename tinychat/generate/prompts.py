@@ -6,11 +6,23 @@ from itertools import chain
 
 from tinychat.corpus.types import Message
 from tinychat.generate.engine import window_start, window_stride
+from tinychat.generate.sentences import split_sentences
 from tinychat.tokenizer.chat_template import ConversationTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
 MAX_TOKEN_CHARACTERS = 64
 """Characters that a token has at most, on average over a context."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What an encoder reads: a sentence of a prompt, or all of it."""
+
+    ids: tuple[int, ...]
+    space: str = ""
+    """White space between its translation and the one before."""
+    cut: str = ""
+    """The sentence, if it is longer than the context, so that its end is not read."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +97,28 @@ class PromptEncoder:
 
     def encode_source(self, prompt: str) -> tuple[int, ...] | None:
         """Return the ids that the encoder reads, truncated to the context; None if there is no encoder."""
+        source = self._encode_source(prompt)
+        return None if source is None else source[: self.context_length]
+
+    def encode_sentences(self, prompt: str) -> tuple[Source, ...]:
+        """Return the sentences of a prompt as the encoder reads them, one after the other; none without an encoder."""
+        if self.source_tokenizer is None:
+            return ()
+        return tuple(self._make_source(text, space) for space, text in split_sentences(prompt))
+
+    def encode_whole(self, prompt: str) -> tuple[Source, ...]:
+        """Return a prompt as the encoder reads it at once; nothing without an encoder."""
+        return () if self.source_tokenizer is None else (self._make_source(prompt),)
+
+    def _make_source(self, text: str, space: str = "") -> Source:
+        ids = self._encode_source(text) or ()
+        return Source(ids[: self.context_length], space, text if len(ids) > self.context_length else "")
+
+    def _encode_source(self, text: str) -> tuple[int, ...] | None:
         if self.source_tokenizer is None:
             return None
         begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
-        return (*begin, *self.source_tokenizer.encode_start(prompt, self.context_length), *end)[: self.context_length]
+        return (*begin, *self.source_tokenizer.encode_start(text, self.context_length), *end)
 
     def beginning(self) -> list[int]:
         """Return what precedes a document: its begin token, or else the end token of the previous one.

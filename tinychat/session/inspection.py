@@ -101,8 +101,8 @@ def most_surprising(turn: Turn) -> int:
 
 def ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple[list[int], tuple[int, ...] | None]:
     """Return the ids before an index of an answer, default: all of them, and those that an encoder has read."""
-    ids = model.ids_before(turn, len(turn.tokens) if index is None else index)
-    return ids, model.prompt_encoder.encode_source(turn.prompt)
+    position = len(turn.tokens) if index is None else index
+    return model.ids_before(turn, position), model.source_before(turn, position)
 
 
 def request_at(model: OpenModel, turn: Turn, index: int) -> Request:
@@ -111,7 +111,7 @@ def request_at(model: OpenModel, turn: Turn, index: int) -> Request:
     request = Request(0, ids, index, settings, seed=0, end_ids=model.prompt_encoder.end_ids, source=source)
     request.steering = model.vocabulary.steering(settings)
     if controls := Controls.of(settings, model.vocabulary):
-        request.biases = controls.biases(ids, len(ids) - index)
+        request.biases = controls.biases(ids, len(ids) - (index - model.sentence_before(turn, index)[1]))
     return request
 
 

@@ -11,7 +11,7 @@ from tinychat.formats.registry import open_model
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine, fresh_seed
 from tinychat.generate.loading import EngineLoader, load_engine
-from tinychat.generate.prompts import PromptEncoder, RunningText
+from tinychat.generate.prompts import PromptEncoder, RunningText, Source
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.conversation import Turn
 from tinychat.store.models import model_reference, read_tokenizers
@@ -150,7 +150,7 @@ class OpenModel:
         return Answer(
             self.tokenizer, ids, settings,
             seed=fresh_seed() if seed is None else seed, prompt_index=len(turns) if index is None else index,
-            end_ids=encoder.end_ids, top_logprobs=top_logprobs, source=encoder.encode_source(prompt),
+            end_ids=encoder.end_ids, top_logprobs=top_logprobs, sources=self._sources(prompt, settings()),
             vocabulary=self.vocabulary, logit_bias=logit_bias, begins_text=encoder.begins_text(ids),
         )  # fmt: skip
 
@@ -158,14 +158,44 @@ class OpenModel:
         """Return the settings that drew the token at an index of an answer; the current ones if they are unknown."""
         return turn.settings_at(index) or self._settings.current
 
+    def _sources(self, prompt: str, settings: Settings) -> tuple[Source, ...]:
+        """Return what an encoder reads for an answer: sentence by sentence, unless settings ask for a whole text."""
+        encoder = self.prompt_encoder
+        is_whole = settings.num_beams > 1 or settings.best_of > 1 or settings.choices or settings.regex
+        is_whole = is_whole or settings.begin or settings.ban
+        return encoder.encode_whole(prompt) if is_whole else encoder.encode_sentences(prompt)
+
+    def sentence_before(self, turn: Turn, position: int) -> tuple[int, int]:
+        """Return which sentence an index of an answer translates, and the index of the first token of that."""
+        if self.prompt_encoder.source_tokenizer is None:
+            return 0, 0
+        end_ids = self.prompt_encoder.end_ids
+        ends = [index for index, token in enumerate(turn.tokens[:position]) if token.id in end_ids]
+        return len(ends), ends[-1] + 1 if ends else 0
+
+    def source_before(self, turn: Turn, position: int) -> tuple[int, ...] | None:
+        """Return the ids that an encoder read for the token at an index of an answer; None if there is no encoder."""
+        sources = self._sources(turn.prompt, turn.settings or self._settings.current)
+        return sources[min(self.sentence_before(turn, position)[0], len(sources) - 1)].ids if sources else None
+
+    def resume(self, answer: Answer, turn: Turn, position: int, num_generated: int) -> None:
+        """Let a new answer to the prompt of a turn go on from index `position` of that turn's answer."""
+        sentence, first = self.sentence_before(turn, position)
+        ids = [token.id for token in turn.tokens[first:position]]
+        answer.resume(self.ids_before(turn, position), ids, num_generated, source_index=sentence)
+
     def ids_before(self, turn: Turn, position: int) -> list[int]:
-        """Return the ids of all tokens before index `position` of an answer, those of its prompt included."""
+        """Return the ids of all tokens before index `position` of an answer, those of its prompt included.
+
+        Of a translation of several sentences, those of the sentence at that index.
+        """
         prompt = turn.prompt_ids
         if not prompt:
             settings, turns = turn.settings or self._settings.current, self.history(turn.path()[:-1])
             prompt = self.make_answer(turn.prompt, turns=turns, settings=lambda: settings).ids
         saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text else []
-        return [*prompt, *saved, *(token.id for token in turn.tokens[:position])]
+        _, first = self.sentence_before(turn, position)
+        return [*prompt, *([] if first else saved), *(token.id for token in turn.tokens[first:position])]
 
     def notices(self, settings: Settings) -> Iterator[Notice]:
         """Yield notices of what the settings mean for this model; each comes once."""

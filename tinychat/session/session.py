@@ -133,8 +133,7 @@ class Session:
         """
         turn = self._last_turn()
         answer = self.model.make_answer(turn.prompt)
-        ids = self.model.ids_before(turn, len(turn.tokens))
-        answer.resume(ids, [token.id for token in turn.tokens], num_generated=0)
+        self.model.resume(answer, turn, len(turn.tokens), num_generated=0)
         turn.why_not_reproducible = "it was continued"
         return self._run(turn, answer, should_stop)
 
@@ -149,7 +148,7 @@ class Session:
         old, model = self._last_turn(), self.model
         kept = old.tokens[:position]
         answer = model.make_answer(old.prompt, turns=model.history(self.turns[:-1]))
-        answer.resume(model.ids_before(old, position), [token.id for token in kept], num_generated=position)
+        model.resume(answer, old, position, num_generated=position)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < position],
             model=model.reference, settings=answer.request.settings,

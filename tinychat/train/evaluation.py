@@ -173,7 +173,7 @@ def make_samples(
                 lambda: settings,
                 seed=seed,
                 end_ids=prompt_encoder.end_ids,
-                source=prompt_encoder.encode_source(prompt),
+                sources=prompt_encoder.encode_sentences(prompt),
             )
             batch.add(answer)
             texts[answer] = ""
