@@ -32,7 +32,7 @@ function drawCard(text) {
     if (kind === "code") return make("pre", {}, shown(lines.join("\n").trimEnd()));
     if (kind === "line") return make("hr");
     if (kind === "text") return make("p", {}, shown(lines.join(" ").replaceAll("`", "")));
-    const rows = lines.map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|")));
+    const rows = lines.map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|").replaceAll("`", "")));
     return make("table", {}, ...rows.map(([name = "", ...cells]) =>
       make("tr", {}, name ? make("th", { scope: "row" }, shown(name)) : make("td"), ...cells.map((cell) => make("td", {}, shown(cell)))))); // prettier-ignore
   });
@@ -43,7 +43,7 @@ function drawCurve(curve) {
   const lines = ["training", "validation"].map((name) => [name, (curve[name] ?? []).slice(0, MAX_POINTS)]);
   const points = lines.flatMap(([, line]) => line).filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
   if (points.length < 2) return null;
-  const width = 560, height = 220, left = 40, bottom = 28;
+  const width = Math.min(560, innerWidth - 80), height = 60 + 0.3 * width, left = 40, bottom = 28; // its letters keep their size
   const steps = points.map(([step]) => step), losses = points.map(([, loss]) => loss);
   const last = Math.max(...steps, 1), high = Math.max(...losses), low = Math.min(...losses, high * 0.9);
   const x = (step) => left + (step / last) * (width - left - 8);
