@@ -63,7 +63,7 @@ globalThis.Worker = class extends Worker {
   }
 };
 """
-EMPTY = "<!doctype html><title>empty</title><body data-ready>"
+EMPTY = "<!doctype html><title>empty</title>"
 
 
 @dataclass
@@ -97,6 +97,7 @@ def opened(path: Path) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(120_000)
         page.add_init_script(CLOCK)
         page.goto(path.as_uri())
         yield page
@@ -162,7 +163,8 @@ def say(page: Page, prompt: str) -> None:
 
 def wait_for_end(page: Page) -> Any:
     """Wait for the end of an answer, and return the messages since the page was opened or this was called."""
-    page.wait_for_function("messages.some((one) => one.type === 'finished')", timeout=120_000)
+    while not page.evaluate("messages.some((one) => one.type === 'finished')"):
+        page.wait_for_timeout(20)
     return page.evaluate("messages.splice(0)")
 
 
@@ -241,7 +243,6 @@ def measure(info: ModelInfo, folder: Path, runs: int) -> Row:
         row.heaps, row.process = sum(map(heap_bytes, heaps)), private_bytes(page)
     (folder / "empty.html").write_text(EMPTY, "utf-8")
     with opened(folder / "empty.html") as page:
-        page.wait_for_selector("body[data-ready]")
         row.process -= private_bytes(page)
     row.native = speak_natively(info, precision_of(info), prompts, runs)
     return row

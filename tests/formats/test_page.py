@@ -27,7 +27,7 @@ from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.config import ModelConfig
 from tinychat.model.precision import MIN_PARAMETERS, write_losses
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import CARD, TRAINING, ModelInfo, open_info, read_tokenizers, save_model
+from tinychat.store.models import CARD, TRAINING, ModelInfo, find_model, open_info, read_tokenizers, save_model
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, read_bert_vocabulary
 from tinychat.tokenizer.training import train_vocabulary
@@ -48,7 +48,7 @@ def in_node(page: Path, *tasks: tuple[str, Any]) -> list[Any]:
     """Run tasks in the script of a page; see page.js."""
     assert NODE is not None
     call = [NODE, str(Path(__file__).with_name("page.js")), str(page)]
-    done = subprocess.run(call, input=json.dumps(tasks), capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(call, input=json.dumps(tasks), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     results: list[Any] = json.loads(done.stdout)
     return results
@@ -175,6 +175,37 @@ def test_answers_are_those_of_the_native_engine(kind: str, precision: str, optio
     for odds in engine.probabilities(request):
         assert odds.logprob == pytest.approx(logprobs[odds.id], abs=1e-4)
         assert odds.probability == pytest.approx(sampling[odds.id], abs=1e-5)
+
+
+@needs_node
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("name", ["smalltalk", "tales", "translate"])
+@pytest.mark.slow
+@pytest.mark.long
+def test_answers_of_bundled_models_are_those_of_the_native_engine(name: str, tmp_path: Path) -> None:
+    """300 prompts greedily, and 300 with random settings and seeds."""
+    info = open_info(find_model(name))
+    write_page(info, tmp_path / "m.html")
+    precision = header_of(info)["precision"]
+    engine, encoder = NativeEngine(info, precision=precision, level="plain"), encoder_of(info)
+    rng, words = random.Random(2), ("what is your name? tell me why, once upon a time: " + TEXT[:160]).split()
+    tasks, expected = list[tuple[str, Any]](), list[list[int]]()
+    for number in range(600):
+        drawn = {
+            "temperature": rng.choice([0.4, 1.0, 1.5]),
+            "top_k": rng.choice([None, 5]),
+            "top_p": rng.choice([1.0, 0.9]),
+        }
+        settings = Settings(
+            **(drawn if number % 2 else {"temperature": 0.0}), max_tokens=rng.choice([10, 40]), seed=number
+        )
+        prompt = " ".join(rng.choices(words, k=rng.randint(1, 9)))
+        ids, source = encoder.encode(prompt, (), settings.max_tokens), encoder.encode_source(prompt)
+        request = Request(0, ids, 0, settings, number, 1, encoder.end_ids, source)
+        expected.append([token.id for token in engine.extend([request], settings.max_tokens)[0]])
+        tasks.append(("answer", [ids, page_settings(settings), 40, source]))
+    answers = in_node(tmp_path / "m.html", *tasks)
+    assert [[id for id, _ in answer] for answer in answers] == expected
 
 
 @needs_node
