@@ -9,7 +9,7 @@ The new one is of characters, with counts, trained for half a minute on `fables`
 - tokens a second of greedy answers, and their share of the native engine's, of kind `plain`, with one thread, for the
   same prompts, which it reads as often;
 - memory after an answer and a garbage collection: that of the kernel, the heaps of both scripts with their DOM and
-  buffers, the sum divided by the size of the page; and what the page's process has beyond that of an empty page.
+  buffers, the sum divided by the size of the page; and what its process has beyond that of a page of a tiny model.
 """
 
 import argparse
@@ -45,6 +45,10 @@ PROMPTS = {
     "translation": ("Where is the station?", "I would like a cup of coffee.", "My brother has a new house."),
 }
 MAX_TOKENS = 300
+HEADINGS = (
+    "| | page, of the folder | written, s | first token, s | stop, ms | tokens/s, of native | memory, MB, of the page "
+    "| process, MB |"
+)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 CLOCK = """
 globalThis.messages = [];
@@ -63,7 +67,6 @@ globalThis.Worker = class extends Worker {
   }
 };
 """
-EMPTY = "<!doctype html><title>empty</title>"
 
 
 @dataclass
@@ -128,6 +131,12 @@ class Worker:
         while number not in self._replies:
             self._page.wait_for_timeout(10)
         return self._replies[number]
+
+    def collect_garbage(self) -> None:
+        """Collect garbage in the page and in its worker."""
+        for _ in range(2):
+            self.tools.send("HeapProfiler.collectGarbage")
+            self.ask("HeapProfiler.collectGarbage")
 
     def kernel_bytes(self) -> int:
         """Return the size of the memory of WebAssembly."""
@@ -235,14 +244,15 @@ def measure(info: ModelInfo, folder: Path, runs: int) -> Row:
         page.evaluate("stopsAtOnce = false")
         page.check("text=Greedy")
         row.rate = speak(page, prompts, runs)
-        for _ in range(2):
-            worker.tools.send("HeapProfiler.collectGarbage")
-            worker.ask("HeapProfiler.collectGarbage")
+        worker.collect_garbage()
         row.kernel = worker.kernel_bytes()
         heaps = worker.tools.send("Runtime.getHeapUsage"), worker.ask("Runtime.getHeapUsage")
         row.heaps, row.process = sum(map(heap_bytes, heaps)), private_bytes(page)
-    (folder / "empty.html").write_text(EMPTY, "utf-8")
-    with opened(folder / "empty.html") as page:
+    with opened(folder / "tiny.html") as page:
+        worker = Worker(page)
+        say(page, "a")
+        wait_for_end(page)
+        worker.collect_garbage()
         row.process -= private_bytes(page)
     row.native = speak_natively(info, precision_of(info), prompts, runs)
     return row
@@ -252,6 +262,24 @@ def precision_of(info: ModelInfo) -> str:
     """Return the precision of a model's page."""
     whole = gzip.decompress(pack_model(info))
     return str(json.loads(whole[4 : 4 + int.from_bytes(whole[:4], "little")])["precision"])
+
+
+def write_tiny_page(folder: Path) -> None:
+    """Write the page of a model of one small layer and random weights."""
+    import torch
+
+    from tinychat.model.config import ModelConfig
+    from tinychat.model.transformer import Transformer
+    from tinychat.store.models import save_model
+    from tinychat.tokenizer.tokenizer import Tokenizer
+    from tinychat.tokenizer.training import train_vocabulary
+
+    torch.manual_seed(0)
+    tokenizer = Tokenizer(train_vocabulary("char", ["abc"], 300, []))
+    model = Transformer(ModelConfig(tokenizer.vocab_size, context_length=16, n_layer=1, d_model=8))
+    info = ModelInfo("tiny", folder / "tiny", "completion", model.config.to_dict(), "char", model.parameter_count)
+    save_model(info, model.state_dict(), tokenizer)
+    write_page(open_model(str(folder / "tiny")), folder / "tiny.html")
 
 
 def main() -> None:
@@ -266,7 +294,8 @@ def main() -> None:
         if not models:
             tinychat.train(TRAINED, name=TRAINED, minutes=0.5).wait()
             models = [*BUNDLED, TRAINED]
-        print("| | page, of the folder | written, s | first token, s | stop, ms | tokens/s, of native |")  # noqa: T201
+        write_tiny_page(Path(name))
+        print(HEADINGS)  # noqa: T201
         for model in models:
             print(f"| {model} | {measure(open_model(model), Path(name), args.runs)} |", flush=True)  # noqa: T201
 

@@ -42,6 +42,12 @@ const { Payload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script}; r
         return kernel.numRead - before;
       });
     },
+    // What a page says in a browser without SIMD, and in one without memory for a part of the model.
+    refuse: async (lacking) => {
+      const huge = { ...header, parts: [{ dtype: 1, size: 2 ** 32 - 100_000 }] };
+      if (lacking === "SIMD") WebAssembly.compile = () => Promise.reject(new Error("invalid opcode"));
+      return Kernel.load(lacking === "SIMD" ? header : huge, payload).catch((error) => `${error.constructor.name}: ${error.message}`);
+    },
     memory: async () => {
       kernel ??= await Kernel.load(header, payload);
       return kernel.exports.memory.buffer.byteLength;

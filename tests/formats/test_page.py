@@ -218,6 +218,26 @@ def test_a_conversation_is_read_once(tmp_path: Path) -> None:
     assert in_node(tmp_path / "m.html", ("reads", prompts)) == [[len(first), len(second), len(first)]]
 
 
+@needs_node
+@pytest.mark.parametrize(
+    ("lacking", "message"),
+    [
+        ("SIMD", "PageError: This browser cannot run the model: it lacks WebAssembly with SIMD. (invalid opcode)"),
+        ("memory", "PageError: There is not enough memory for the model."),
+    ],
+)
+def test_a_browser_that_lacks_something_is_told(chatter: Path, tmp_path: Path, lacking: str, message: str) -> None:
+    write_page(open_info(chatter), tmp_path / "m.html")
+    assert in_node(tmp_path / "m.html", ("refuse", lacking)) == [message]
+
+
+@needs_node
+@pytest.mark.slow
+def test_the_memory_of_the_kernel_is_bounded_by_the_file(tmp_path: Path) -> None:
+    write_page(open_info(find_model("smalltalk")), tmp_path / "m.html")
+    assert in_node(tmp_path / "m.html", ("memory", None))[0] < 2.6 * (tmp_path / "m.html").stat().st_size
+
+
 def test_a_page_begins_with_a_conversation(tmp_path: Path) -> None:
     turns = [("</script><b>hi", "hello"), ("half: \ud83d", "")]
     header = header_of(save(tmp_path / "m", tokenizer_of("wordpiece"), "chat"), turns)

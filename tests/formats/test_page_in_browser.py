@@ -358,10 +358,11 @@ def test_a_hostile_model_makes_a_harmless_page(browser: Any, chatter: Path, tmp_
     visit.leave()
 
 
-def test_a_browser_that_is_too_old_is_told(browser: Any, smalltalk: Path) -> None:
+@pytest.mark.parametrize("lacking", ["DecompressionStream", "WebAssembly", "Worker"])
+def test_a_browser_that_is_too_old_is_told(browser: Any, smalltalk: Path, lacking: str) -> None:
     context = browser.new_context()
-    context.add_init_script("delete globalThis.DecompressionStream")
+    context.add_init_script(f"delete globalThis.{lacking}")
     page = context.new_page()
     page.goto(smalltalk.as_uri())
-    assert "it lacks DecompressionStream" in page.text_content("[role=alert]")
+    assert f"it lacks {'web workers' if lacking == 'Worker' else lacking}" in page.text_content("[role=alert]")
     context.close()
