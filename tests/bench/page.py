@@ -58,7 +58,7 @@ globalThis.Worker = class extends Worker {
     super(address);
     this.addEventListener("message", ({ data }) => {
       messages.push({ ...data, at: performance.now() });
-      if (stopsAtOnce && data.type === "tokens") document.querySelector("#send").click();
+      if (stopsAtOnce && data.type === "tokens") document.querySelector("#send.stop")?.click();
     });
   }
   postMessage(message) {
