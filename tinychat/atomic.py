@@ -7,7 +7,6 @@ old version or the new one, even after a crash. The next write to the same path 
 import ctypes
 import glob
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -86,7 +85,7 @@ def _draft(path: Path) -> Iterator[Path]:
 
 def _draft_of(path: Path) -> Path:
     """Return an unused temporary path beside a path."""
-    return path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    return path.parent / f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
 def _is_alive(process_id: str) -> bool:

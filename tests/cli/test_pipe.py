@@ -344,7 +344,7 @@ def test_help_does_not_import_torch(arguments: list[str]) -> None:
 @pytest.mark.usefixtures("compiled")
 def test_the_native_engine_imports_neither_torch_nor_numpy(letters: Path, model: str) -> None:
     arguments = ["-m", str(letters) if model == "letters" else model, "-p", "abc", "-n", "20"]
-    assert runs_without("torch lightning_fabric transformers numpy", arguments)
+    assert runs_without("torch lightning_fabric transformers numpy filelock", arguments)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import mmap
 import re
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,19 @@ def ids_of(drawn: list[SampledToken]) -> list[int]:
 
 
 SOME_IDS = [3, 7, 1, 20, 7, 1, 0, 3, 7, 1, 5, 5, 5, 12, 3, 7, 1, 20, 9, 8]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process has")
+def test_a_long_context_takes_no_memory_before_it_is_used(tmp_path: Path) -> None:
+    info = save(make(context_length=1 << 16, d_head=64), tmp_path / "model")
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    engine = NativeEngine(info)
+    assert resident() - before < 8 << 20  # the tables of all rotary positions have 16 MB
+    assert len(engine.score([1] * 100)) == 99
 
 
 @pytest.mark.parametrize(

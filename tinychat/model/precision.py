@@ -1,6 +1,5 @@
 """Whether a model may compute in int8: only where that was measured to cost hardly any of its accuracy."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,6 +36,8 @@ def is_int8_accurate(losses: Mapping[str, float]) -> bool:
 
 
 def _file(info: ModelInfo) -> Path:
+    import hashlib
+
     weights = info.weights_file.resolve()
     stat = weights.stat()
     digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from filelock import Timeout
 
 from tinychat.atomic import atomic_write, remove_folder
 from tinychat.errors import ModelError, RunError, UsageError
@@ -142,7 +141,7 @@ def _locked(own: Own) -> Iterator[None]:
     try:
         with nullcontext() if own.run is None else own.run.lock(timeout=LOCK_TIMEOUT):
             yield
-    except Timeout:
+    except TimeoutError:
         assert own.run is not None
         raise _at_work(own.run) from None
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from tinychat.errors import RunError
 from tinychat.events import Ended, Event, Failed, LineReader
 from tinychat.store import paths
@@ -20,6 +18,8 @@ from tinychat.store.names import find_named, typed
 
 if TYPE_CHECKING:
     import subprocess
+
+    from filelock import FileLock
 
 MAX_SUGGESTED = 10
 """Maximum number of runs that an error names."""
@@ -62,11 +62,14 @@ class RunFolder:
             return Path(self.out_file.read_text(encoding="utf-8"))
         return paths.models_folder() / self.name
 
-    def lock(self, timeout: float = 0) -> FileLock:
+    def lock(self, timeout: float = 0) -> "FileLock":
         """Return the lock that the trainer holds while it lives, not yet acquired.
 
-        The trainer waits for it for a `timeout` of some seconds, since `is_running` acquires it for a moment.
+        The trainer waits for it for a `timeout` of some seconds, since `is_running` acquires it for a moment; then a
+        TimeoutError is raised.
         """
+        from filelock import FileLock
+
         return FileLock(self.lock_file, timeout=timeout)
 
     def is_running(self) -> bool:
@@ -76,7 +79,7 @@ class RunFolder:
         try:
             with self.lock():
                 return False
-        except Timeout:
+        except TimeoutError:
             return True
         except OSError:  # nobody trains in a folder that cannot be written to
             return False

@@ -4,7 +4,6 @@ Encoding treats special tokens in a text as plain characters: users cannot forge
 """
 
 import codecs
-import hashlib
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -91,6 +90,8 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of `tokenizer.json`: differs for any tokenizer that encodes or decodes differently."""
+        import hashlib
+
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @cached_property

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
-from filelock import Timeout
-
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.registry import KNOWN
@@ -353,7 +351,7 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
             run.control_file.unlink(missing_ok=True)
             # Before anyone reads the events: remove those that will happen again, and the one that ended the run.
             rewind(run.events_file, newest_step(run.checkpoints))
-    except Timeout:
+    except TimeoutError:
         raise _already_running(run) from None
     command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started or time.monotonic())]
     if stop_with_parent:

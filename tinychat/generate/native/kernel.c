@@ -232,6 +232,9 @@ typedef struct Model {
     int64_t block_size, block_step, head_step; /* floats: a layer in a block; from block to block; from head to head */
     Tensor embedding; /* without data, its rows are those of the head */
     float **earlier, *pairs, *positions, *cosine, *sine;
+    double *frequencies; /* of rotary positions */
+    int turned; /* number of positions that `cosine` and `sine` hold so far */
+    size_t table_size, logits_size; /* bytes */
     Layer *layers;
     Norm norm;
     Matrix head;
@@ -1160,7 +1163,19 @@ static void end_call(Model *model) {
 }
 
 /* Add tokens of a sequence, which its ids hold already, to the pass. */
+/* Fill the tables of rotary positions up to `end`: those of a long context may never be needed. */
+static void turn_positions(Model *model, int end) {
+    const int half = model->config.rotary_width / 2;
+    for (; model->turned < end; model->turned++)
+        for (int k = 0; k < half; k++) {
+            const float angle = (float)(model->turned * model->frequencies[k]);
+            model->cosine[(int64_t)model->turned * half + k] = cosf(angle);
+            model->sine[(int64_t)model->turned * half + k] = sinf(angle);
+        }
+}
+
 static void add_rows(Model *model, Sequence *sequence, int position, int count) {
+    if (model->config.position == ROTARY) turn_positions(model, position + count);
     model->run[model->runs++] = (Run){sequence, model->rows, count};
     for (int i = 0; i < count; i++) model->row[model->rows++] = (Row){sequence, position + i};
 }
@@ -1721,6 +1736,19 @@ static void *allocate(int64_t count, size_t size) { /* zeros, aligned to whole l
     return at ? memset(at, 0, bytes) : NULL;
 }
 
+static void *map_zeros(size_t bytes) { /* takes memory only where it is written */
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* Allocate zeros of which only the first may ever be used. `release` frees them. */
+static void *reserve(size_t bytes) { return bytes < LARGE_PAGE / 2 ? allocate(1, bytes) : map_zeros(bytes); }
+
+static void release(void *at, size_t bytes) {
+    if (at && bytes >= LARGE_PAGE / 2) munmap(at, bytes);
+    else free(at);
+}
+
 /* Like `allocate`, for the weights of a share, one after the other. The unused end of the last chunk, the largest, takes no
    memory beyond the rest of a page. */
 static void *allocate_weights(Model *model, int share, size_t size) {
@@ -1747,8 +1775,8 @@ static void allocate_cache(Sequence *sequence, int64_t count) {
         sequence->cache = allocate(count, sizeof *sequence->cache);
         return;
     }
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* zeros, whole pages */
-    if (at == MAP_FAILED) return;
+    void *at = map_zeros(bytes);
+    if (at == NULL) return;
 #ifdef MADV_HUGEPAGE
     madvise(at, bytes, MADV_HUGEPAGE);
 #endif
@@ -2033,29 +2061,25 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     }
 }
 
-/* Return position · base^(−2k/width) / divisor in f32, like `position_angles` of model/transformer.py. */
-static float angle(int position, int k, int width, double base, float divisor) {
-    return (float)(position * (exp(-2 * k * log(base) / width) / divisor));
-}
+/* Return base^(−2k/width): angles are its products with positions, in f32, like `position_angles` of model/transformer.py. */
+static double frequency(int k, int width, double base) { return exp(-2 * k * log(base) / width); }
 
 static void make_tables(Model *model, const Config *config, const float *divisors, Reader *reader) {
     const int half = config->rotary_width / 2, width = config->d_model;
     if (config->position == ROTARY) {
-        model->cosine = allocate((int64_t)config->context_length * half, sizeof *model->cosine);
-        model->sine = allocate((int64_t)config->context_length * half, sizeof *model->sine);
-        if (!model->cosine || !model->sine) reader->failed = 1;
-        for (int position = 0; position < config->context_length && !reader->failed; position++)
-            for (int k = 0; k < half; k++) {
-                float turned = angle(position, k, config->rotary_width, config->rotary_base, divisors[k]);
-                model->cosine[(int64_t)position * half + k] = cosf(turned);
-                model->sine[(int64_t)position * half + k] = sinf(turned);
-            }
+        model->table_size = (size_t)config->context_length * half * sizeof(float);
+        model->cosine = reserve(model->table_size);
+        model->sine = reserve(model->table_size);
+        model->frequencies = allocate(half, sizeof *model->frequencies);
+        if (!model->cosine || !model->sine || !model->frequencies) reader->failed = 1;
+        for (int k = 0; k < half && !reader->failed; k++)
+            model->frequencies[k] = frequency(k, config->rotary_width, config->rotary_base) / divisors[k];
     } else if (config->position == SINUSOIDAL) {
         model->positions = allocate((int64_t)config->context_length * width, sizeof *model->positions);
         if (!model->positions) reader->failed = 1;
         for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int i = 0; i < width; i++) {
-                float turned = angle(position, i / 2, width, 10000, 1);
+                float turned = (float)(position * frequency(i / 2, width, 10000));
                 model->positions[(int64_t)position * width + i] = i % 2 ? cosf(turned) : sinf(turned);
             }
     }
@@ -2137,12 +2161,15 @@ void native_free_model(Model *model) {
             free(model->chunks[i]);
             model->chunks[i] = before;
         }
+    release(model->cosine, model->table_size);
+    release(model->sine, model->table_size);
+    release(model->logits, model->logits_size);
     NGrams *ngrams = &model->ngrams;
     void *buffers[] = {
         ngrams->weighing.weights, ngrams->evidence.weights, ngrams->correction.weights, ngrams->variety, ngrams->recency,
         ngrams->contexts, ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, (void *)model->embedding.data,
-        model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
-        model->qkv, model->attended, model->hidden, model->gated, model->head_inputs, model->logits,
+        model->earlier, model->pairs, model->positions, model->frequencies, model->layers, model->x,
+        model->qkv, model->attended, model->hidden, model->gated, model->head_inputs,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]);
 }
@@ -2155,7 +2182,8 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
     model->hidden = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
     model->gated = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
     model->head_inputs = allocate((int64_t)threads * MAX_ROWS * model->stride, sizeof(float));
-    model->logits = allocate((int64_t)MAX_ROWS * (config->vocab_size + LANES), sizeof(float));
+    model->logits_size = (size_t)MAX_ROWS * (config->vocab_size + LANES) * sizeof(float);
+    model->logits = reserve(model->logits_size);
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->arrivals = allocate(threads, sizeof *model->arrivals);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
