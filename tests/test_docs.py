@@ -1,9 +1,11 @@
-"""Documentation: its tables, and the keywords of Python, are generated: `python tests/test_docs.py` does so again."""
+"""Tables in docs/, the manual page, keywords of Python are generated: `python tests/test_docs.py` does so again."""
 
 import io
 import json
 import re
 import runpy
+import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -33,6 +35,8 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 KEYWORDS = ROOT / "tests" / "api" / "keywords.py"
 """Generates the types of keywords in Python."""
+MAN_PAGE = ROOT / "tests" / "man_page.py"
+"""Generates the manual page."""
 DOCS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 MAX_README_LINES = 200
 
@@ -258,7 +262,30 @@ def test_the_keywords_of_python_are_the_settings_and_the_fields_of_a_recipe() ->
     assert keywords["FILE"].read_text("utf-8") == keywords["source"](), "run `python tests/test_docs.py`"
 
 
+def test_the_manual_page_names_every_command_and_flag() -> None:
+    page = runpy.run_path(str(MAN_PAGE))
+    text = page["FILE"].read_text("ascii")
+    assert text == page["page"](), "run `python tests/test_docs.py`"
+    plain = text.replace("\\-", "-")
+    assert [name for name in CLI_COMMANDS if f".SS \\&tinychat {name} " not in plain] == []
+    options = (SETTINGS | UI_OPTIONS | RECIPE_FIELDS | SERVER_OPTIONS).values()
+    missing = [one.name for one in options if not re.search(rf"{one.flag}\b(?!-)", plain)]
+    assert missing == ["sources"]  # those are arguments
+
+
+@pytest.mark.slow
+def test_the_manual_page_is_sound() -> None:
+    if not shutil.which("groff"):
+        pytest.skip("groff, which draws manual pages, is not installed")
+    call = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", runpy.run_path(str(MAN_PAGE))["FILE"]]
+    drawn = subprocess.run(call, check=True, capture_output=True, text=True)
+    assert drawn.stderr == ""
+    assert "tinychat data get" in drawn.stdout
+
+
 if __name__ == "__main__":
     runpy.run_path(str(KEYWORDS), run_name="__main__")
+    man_page = runpy.run_path(str(MAN_PAGE))
+    man_page["FILE"].write_text(man_page["page"](), encoding="ascii")
     for path in DOCS:
         path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
