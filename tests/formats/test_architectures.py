@@ -9,14 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tinychat.commands import COMMANDS
-from tinychat.commands.results import HeatMaps, Steps
 from tinychat.config.settings import Settings
 from tinychat.errors import ModelError
 from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.session.session import Session
 from tinychat.store.models import map_weights, read_tokenizer
 
 transformers = pytest.importorskip("transformers")
@@ -137,38 +134,6 @@ def test_every_architecture_writes_the_same_200_tokens(case: str, letters: Path,
         assert greedy(engine, ids, 200) == expected, name
     int8 = open_engine(open_model(str(tmp_path)), Settings(engine="native", precision="int8"))
     assert len(greedy(int8, ids, 200)) == 200
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["mistral", "qwen3", "gpt_neox", "gpt_neo"])
-def test_all_that_looks_inside_works_on_it(case: str, letters: Path, tmp_path: Path) -> None:
-    make(case, letters, tmp_path)
-    session = Session()
-    session.open_model(str(tmp_path))
-    session.settings.set("seed", 1)
-    session.settings.set("max_tokens", 6)
-    list(session.answer("the cat sat on the mat"))
-    results = {
-        line: COMMANDS.dispatch(session, line)
-        for line in (
-            "/why 2",
-            "/color",
-            "/score the cat",
-            "/tokens the cat",
-            "/attention",
-            "/lens 2",
-            "/steps",
-            "/show",
-        )
-    }
-    assert isinstance(results["/attention"], HeatMaps)
-    assert isinstance(results["/steps"], Steps)
-    window, layers = session.model.config.attention_window, results["/attention"].rows
-    if window is not None:
-        local = session.model.config.window_pattern.index("L")
-        last = layers[local][0].cells[-1]
-        assert sum(weight > 0 for weight in last) == window < len(last)
-        assert f"window of {window}" in str(results["/show"])
 
 
 def test_what_is_not_known_is_refused_by_name(letters: Path, tmp_path: Path) -> None:

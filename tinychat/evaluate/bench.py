@@ -229,7 +229,8 @@ def loop_overhead(
     """
     random = np.random.default_rng(0)
     sizes = (NOISE_TOKENS, NOISE_TOKENS // 10)
-    train, val = (random.integers(config.vocab_size, size=size).astype(tokenizer.dtype) for size in sizes)
+    vocab_size = min(config.vocab_size, tokenizer.vocab_size)  # a model may have room for more
+    train, val = (random.integers(vocab_size, size=size).astype(tokenizer.dtype) for size in sizes)
     facts = TextFacts("noise", len(train), 1, len(train) + len(val), config.vocab_size, tokenizer.kind)
     text = TrainingText(
         facts, "completion", tokenizer, None, None, (train,), (val,), prompt="", fingerprint="", notices=()
