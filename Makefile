@@ -1,10 +1,11 @@
 # make chat     set up everything on a fresh machine and open the REPL; ARGS="-m NAME" is passed on
 # make test     run all checks but those of `make long`: style, types, tests, in ten minutes
 # make fast     run the tests that take less than a minute
-# make long     run fuzzers, soaks, whole grids and whole trainings; CI runs them, too
+# make long     run fuzzers, soaks, whole grids, whole trainings and llama.cpp, which it compiles; CI runs them, too
 # make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
 # make wasm     compile the kernel anew for exported pages, after a change of kernel.c or drafting.h
 # make constraints  write down the versions installed here; all of these install them, and so does CI
+# make man      write docs/tinychat.1, and all else in docs/ that is generated
 # make screens  regenerate the README's screenshots
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow long models smalltalk tales translate wasm constraints screens clean
+.PHONY: chat test check fast slow long llama models smalltalk tales translate wasm constraints man screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -32,7 +33,7 @@ fast: $(VENV)/test-ready
 slow: $(VENV)/test-ready
 	$(PYTEST) -m "slow and not long" -n 2 --dist worksteal
 
-long: $(VENV)/test-ready
+long: $(VENV)/test-ready llama
 	$(PYTEST) -m long -n 2 --dist worksteal
 
 # The stamps are newer than what they depend on exactly when nothing has to be installed.
@@ -44,6 +45,14 @@ $(VENV)/chat-ready: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 $(VENV)/test-ready: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	$(PIP) ".[test]"
 	@touch $@ $(VENV)/chat-ready
+
+# llama.cpp judges the GGUF files that are exported. Where it cannot be compiled, its tests are skipped, and say so.
+llama: $(VENV)/test-ready
+	@[ $(VENV)/llama-ready -nt constraints.txt ] || { \
+	  echo "compiling llama-cpp-python for the tests of GGUF: some minutes, the first time"; \
+	  CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF" CMAKE_BUILD_PARALLEL_LEVEL=2 \
+	    $(PIP) ".[test-llama]" > $(VENV)/llama.log 2>&1 && touch $(VENV)/llama-ready; } \
+	  || echo "llama-cpp-python cannot be compiled, so its tests will be skipped: see $(VENV)/llama.log"
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -60,8 +69,11 @@ wasm: $(VENV)/chat-ready
 	$(BIN)/python -m tinychat.generate.native.wasm
 
 # For new versions, empty the file first; then a fresh VENV has what tinychat and its tests need, and nothing else.
-constraints: $(VENV)/test-ready
+constraints: $(VENV)/test-ready llama
 	$(BIN)/python -m pip list --format freeze --exclude-editable --exclude pip | sed 's/+.*//' > constraints.txt
+
+man: $(VENV)/test-ready
+	$(BIN)/python tests/test_docs.py
 
 screens: $(VENV)/test-ready
 	$(BIN)/python tests/screens/make.py

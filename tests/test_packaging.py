@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-UNTESTED = ("wasm", "test-llama")
+UNTESTED = ("wasm",)
 """Extras that the tests do without."""
 
 
@@ -53,6 +53,8 @@ def sources(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("*.so", "__pycache__")
     for name in ("tinychat", "data", "models/smalltalk", "models/tales", "models/translate"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    (folder / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "tinychat.1", folder / "docs")
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, folder)
     return folder
@@ -88,6 +90,7 @@ def test_one_wheel_serves_all_pythons_of_a_platform(sources: Path, compiled: Pat
     assert re.fullmatch(r"tinychat-[\d.]+-py3-none-(?!any)\w+\.whl", wheel.name)
     with zipfile.ZipFile(wheel) as archive:
         assert [Path(name).name for name in archive.namelist() if name.endswith(".so")] == [compiled.name]
+        assert any(name.endswith("/data/share/man/man1/tinychat.1") for name in archive.namelist())
     assert "native engine" in answer(wheel, tmp_path / "installed", "--engine", "native")
 
 

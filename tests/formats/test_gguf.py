@@ -22,7 +22,7 @@ from tinychat.tokenizer.training import train_vocabulary
 
 gguf = pytest.importorskip("gguf")
 Make = Callable[..., ModelInfo]
-MISSING = "llama-cpp-python is not installed: `pip install .[test-llama]`"
+MISSING = "llama-cpp-python is not installed: `make llama` compiles it"
 
 
 @torch.inference_mode()
@@ -292,7 +292,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
             load_model(open_model(str(tmp_path / "m.gguf")))
 
 
-# --- llama.cpp itself: it takes minutes to build, so it is an extra of its own --------------------------------------
+# --- llama.cpp itself: it takes minutes to compile, so `make long` alone does --------------------------------------
 
 
 def llama_ids(llama: Any, prompt: str) -> list[int]:
@@ -305,6 +305,7 @@ def llama_ids(llama: Any, prompt: str) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @torch.inference_mode()
 @pytest.mark.parametrize(
     ("shape", "kind", "chat", "scaled"),
@@ -336,6 +337,7 @@ def test_llama_cpp_computes_the_same(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("splitter", ["gpt-2", "smollm", "llama-bpe", "qwen2", "llama"])
 def test_vocabularies_of_other_tools_are_those_of_llama_cpp(tmp_path: Path, splitter: str) -> None:
     llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
@@ -367,6 +369,7 @@ def test_vocabularies_of_other_tools_are_those_of_llama_cpp(tmp_path: Path, spli
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_chats_of_other_tools_are_those_of_llama_cpp(tmp_path: Path) -> None:
     llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
     names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

@@ -126,7 +126,7 @@ def test_damaged_files_are_refused(made: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "specials"), [("char", 0), ("char", 1), ("bpe", 1)])
 def test_run_of_llama2c_writes_the_same_text(made: Make, tmp_path: Path, kind: str, specials: int) -> None:
     if not SOURCE.is_file() or not shutil.which("cc"):
-        pytest.skip("there is no llama2.c in the folder TINYCHAT_PEERS, or no compiler")
+        pytest.skip("no llama2.c in the folder TINYCHAT_PEERS (tests/README.md), or no compiler")
     subprocess.run(["cc", "-O2", "-o", tmp_path / "run", SOURCE, "-lm"], check=True)
     info = made("llama", kind, specials=specials, steps=60, norm_eps=1e-6)
     export_model(info, "llama2c", tmp_path / "out")

@@ -174,7 +174,7 @@ def test_what_nanogpt_cannot_hold_is_refused_with_the_first_field(made: Make, tm
 @torch.inference_mode()
 def test_sample_py_of_nanogpt_writes_the_same_text(made: Make, tmp_path: Path) -> None:
     if not (SOURCE / "sample.py").is_file():
-        pytest.skip("there is no nanoGPT in the folder TINYCHAT_PEERS")
+        pytest.skip("no nanoGPT in the folder TINYCHAT_PEERS (tests/README.md)")
     info = made("gpt2", "char", steps=60, **NANOGPT)
     export_model(info, "nanogpt", tmp_path / "out")
     shutil.copytree(tmp_path / "out" / "data", tmp_path / "data")
