@@ -76,9 +76,9 @@ enum { DECODER_ALONE, DECODER, ENCODER };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
 enum { LARGE_CACHE = 64 << 20 };
 #ifdef __wasm__ /* of a page: memory is scarce, and of one kind */
-enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0 };
+enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30 };
 #else
-enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE };
+enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20 };
 #endif
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
@@ -1742,10 +1742,10 @@ static void *map_zeros(size_t bytes) { /* takes memory only where it is written 
 }
 
 /* Allocate zeros of which only the first may ever be used. `release` frees them. */
-static void *reserve(size_t bytes) { return bytes < LARGE_PAGE / 2 ? allocate(1, bytes) : map_zeros(bytes); }
+static void *reserve(size_t bytes) { return bytes < LARGE_RESERVE ? allocate(1, bytes) : map_zeros(bytes); }
 
 static void release(void *at, size_t bytes) {
-    if (at && bytes >= LARGE_PAGE / 2) munmap(at, bytes);
+    if (at && bytes >= LARGE_RESERVE) munmap(at, bytes);
     else free(at);
 }
 
