@@ -13,12 +13,15 @@ import torch
 
 from tests.formats.conftest import PROMPTS, TEXT
 from tinychat.errors import ModelError, TinychatError, TokenizerError
+from tinychat.formats import fitting, llama2c, nanogpt
+from tinychat.formats import gguf as gguf_format
 from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.loading import load_model
 from tinychat.store.models import ModelInfo, read_tokenizers, read_weights
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
+from tinychat.train.recipe import load_recipe
 
 gguf = pytest.importorskip("gguf")
 Make = Callable[..., ModelInfo]
@@ -222,6 +225,13 @@ def test_what_gguf_cannot_hold_is_refused_with_the_first_field(made: Make, lette
             export_model(info, "gguf", tmp_path / "out")
         assert "retrain with `--" in caught.value.remedy
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", [gguf_format, llama2c, nanogpt], ids=lambda one: one.__name__)
+def test_the_recipes_that_a_refusal_names_train_what_the_format_holds(letters: Path, format: Any) -> None:
+    for recipe in format.SHAPES:
+        config = load_recipe(recipe).model_config(vocab_size=60)
+        assert fitting.find_shape(open_model(str(letters)), config, format.SHAPES, "it") == recipe
 
 
 @pytest.mark.parametrize(
