@@ -79,7 +79,7 @@ def commands_table() -> str:
 
 def command_line_tables() -> str:
     """Return a table of options for each command, without settings and recipe fields, which have their own tables."""
-    context = click.Context(cli, info_name="tinychat")
+    context = click.Context(cli, info_name="tinychat", **cli.context_settings)
     parts = ["### `tinychat`", "", own_options(cli)]
     for name, (_, about) in CLI_COMMANDS.items():
         command = cli.get_command(context, name)
