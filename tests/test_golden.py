@@ -52,7 +52,9 @@ def test_it_is_small_and_made_by_the_recipe_of_its_name(name: str) -> None:
     assert info.parameters <= LARGEST
     assert info.name == name
     assert name in [recipe.name for recipe in list_recipes()]
-    assert read_training(folder(name))["seconds"] < 40 * 60
+    training = read_training(folder(name))
+    threads = 1 if "1 thread," in training["machine"] else 2
+    assert threads * training["seconds"] < 2 * 40 * 60  # forty minutes of two cores
 
 
 def test_all_of_them_are_small() -> None:
@@ -73,8 +75,17 @@ def test_a_chat_is_right_as_often_as_it_should_be() -> None:
         assert {group for group, least in SHARES.items() if shares[group] < least} == set(), how
 
 
-def test_a_translation_is_exact_nine_times_in_ten() -> None:
-    assert read_training(folder("translate"))["held_out"]["exact_match"] >= 0.9
+def test_translations_are_right() -> None:
+    """Four in five of the grammar's sentences exactly, and 85 % of people's, in each of the two suites."""
+    training = read_training(folder("translate"))
+    assert training["held_out"]["exact_match"] >= 0.8
+    for suite in ("everyday", "everyday-kept"):
+        shares = [
+            group["share"]
+            for name, group in training["suite"]["greedy"].items()
+            if name.startswith(f"{suite}: ") and "well formed" not in name
+        ]
+        assert len(shares) == 10 and sum(shares) / 10 >= 0.85, suite
 
 
 def test_a_tale_goes_on_as_it_began() -> None:
