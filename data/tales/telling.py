@@ -14,6 +14,8 @@ HELD_OUT_EVERY = 13
 HELD_OUT_NAMES = 0.4
 """probability that a held-out tale has a name that is reserved for that split"""
 
+HELPER_GROUPS = 8
+"""number of groups of helpers: with all in one, the likeliest would help in every greedy tale"""
 MEETINGS = (
     "(Then|Just then|A little later|Soon|After a while) <helper> came (by|along|round the corner|down the road).",
     "On the way <name> met <helper>.",
@@ -69,8 +71,10 @@ class Tale:
         self.paragraphs: list[str] = []
 
     def draw_helper(self) -> None:
-        """Draw somebody other than the hero who helps."""
-        while (noun := self.dice.choice(words_of("helpers"))) in self.hero.words or noun in self.hero.name.lower():
+        """Draw somebody other than the hero who helps: each plot has a few who may."""
+        first = table("plots")["plots"].index(self.plot) % HELPER_GROUPS
+        helpers = words_of("helpers")[first::HELPER_GROUPS]
+        while (noun := self.dice.choice(helpers)) in self.hero.words or noun in self.hero.name.lower():
             pass
         adjective = self.dice.choice(words_of("helper_adjectives")) + " " if self.dice.chance(0.6) else ""
         self.values["helper"] = a(adjective + noun)

@@ -56,7 +56,7 @@ def told(programs: None) -> list[tuple[Any, str]]:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     train, held_out = make("tales", seed=7, count=200, held_out=50)
     digest = hashlib.sha256(train + held_out).hexdigest()
-    assert digest == "fc61096e0ebf869f8ee5033a1eca2ec4e9139aa8978184414302ec00bd34a821"
+    assert digest == "04f54f71ac087e88d39dd474142f322e2de924b5514e1f4d25fe055b13c5eae9"
     assert make("tales", seed=7, count=50)[0] == b"".join(train.splitlines(keepends=True)[:50])
 
 
@@ -74,7 +74,7 @@ def test_tales_are_50_to_140_words_long(splits: tuple[list[str], list[str]]) -> 
 def test_no_template_shows_through(tales: list[str]) -> None:
     for tale in tales:
         text = re.sub(r"\b(Mrs?)\.", r"\1", tale)
-        assert not re.search(r"[<>{}()|_+«»]|  | \n|\n\n| [.,?!]|\.\.|,,|[.!?],|,\.", text), tale
+        assert not re.search(r"[<>{}()|_+«»]|  | \n|\n\n| [.,?!]|\.\.|,,|[.!?],|,\.|[.!?,;:]\w", text), tale
         assert not re.search(r"\ba (?!unicorn)[aeiou]\w|\ban [bcdfgjklmnpqrstvwxyz]", text), tale
         assert not re.search(r"\b(\w+) \1\b", text.lower()), tale
         assert tale.count('"') % 2 == 0, tale
