@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from grammar import Dice, listed
 from grammar import a as regular_a
@@ -97,6 +98,7 @@ def owner(name: str) -> str:
     return name + ("'" if name.endswith("s") and name.startswith(("the ", "two ")) else "'s")
 
 
+@cache
 def words_of(name: str) -> list[str]:
     """Return the entries of a table of heroes.toml, with hyphens as spaces."""
     text: str = table("heroes")[name]
@@ -109,6 +111,13 @@ def invent(dice: Dice, ends: Sequence[str]) -> str:
     return dice.choice(BEGINNINGS) + dice.choice(MIDDLES) + dice.choice(ends)
 
 
+@cache
+def known_names() -> tuple[str, ...]:
+    """Return the names of three letters or more that are not invented."""
+    tables = ("she_names", "he_names", "held_out_she", "held_out_he", "surnames", "pet_names")
+    return tuple(name for one in tables for name in words_of(one) if len(name) > 2)
+
+
 def draw_name(dice: Dice, he: str, *, held_out: bool, invented: float = 0.4) -> str:
     """Return a name for this pronoun; one of seven may be that of a pet."""
     if held_out:
@@ -117,6 +126,8 @@ def draw_name(dice: Dice, he: str, *, held_out: bool, invented: float = 0.4) -> 
     while True:
         if dice.chance(invented):
             name = invent(dice, SHE_ENDS if he == "she" else HE_ENDS)
+            if name.startswith(known_names()):
+                continue  # “Little Ben” must be able to end there
         else:
             name = dice.choice(words_of(f"{he}_names"))
         if name not in reserved:
@@ -168,7 +179,7 @@ def a_noun(dice: Dice, *, held_out: bool) -> Hero:
     words = frozenset({noun, noun.split()[-1]})
     if adjective.strip() in ONLY_ONE:
         return Hero(name, he, (f"the {full}",), (), (), words)
-    if (he != "it" and dice.chance(0.22)) or held_out:
+    if (he != "it" and dice.chance(0.12)) or held_out:
         he = he if he != "it" else "she"
         is_pet = group == "animals" and not held_out and dice.chance(0.3)
         called = dice.choice(words_of("pet_names")) if is_pet else draw_name(dice, he, held_out=held_out)
@@ -186,7 +197,9 @@ def a_title(dice: Dice, *, held_out: bool) -> Hero:
     has_surname = title.rstrip(".") in ("Mr", "Mrs", "Miss", "Dr", "Doctor", "Professor")
     has_surname = has_surname or (title == "Captain" and dice.chance(0.7))
     if has_surname and not held_out:
-        name = dice.choice(words_of("surnames")) if dice.chance(0.7) else invent(dice, HE_ENDS)
+        name = (
+            dice.choice(words_of("surnames")) if dice.chance(0.7) else draw_name(dice, he, held_out=False, invented=1)
+        )
     else:
         name = draw_name(dice, he, held_out=held_out, invented=0.3)
     full = f"{title} {name}"
@@ -230,7 +243,7 @@ HUMANS = (
 
 def a_pair(dice: Dice, *, held_out: bool) -> Hero:
     """Draw two or more who do everything together."""
-    kind = dice.below(6)
+    kind = dice.below(8)
     he, she = dice.choice((("he", "she"), ("she", "he"), ("he", "he"), ("she", "she")))
     first = draw_name(dice, he, held_out=held_out)
     second = draw_name(dice, she, held_out=False)
@@ -271,7 +284,7 @@ def a_teller(dice: Dice, *, held_out: bool) -> Hero:
 
 
 DRAWS: tuple[tuple[float, Callable[..., Hero]], ...] = (
-    (28, a_name), (42, a_noun), (8, a_title), (7, a_relative), (9, a_pair), (5, a_teller),
+    (28, a_name), (42, a_noun), (8, a_title), (7, a_relative), (11, a_pair), (5, a_teller),
 )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ class Tale:
             self.values[f"{slot}_up"] = self.values[slot.capitalize()] = capital(self.values[slot])
         self.draw_helper()
         hero, helper = self.hero, self.values["the_helper"]
-        both = [helper, hero.name] if hero.he == "I" or dice.chance(0.3) else [hero.name, helper]
+        both = [helper, hero.name] if hero.he == "I" else [hero.name, helper]
         self.values["both"] = "all of us" if hero.he == "we" else " and ".join(both)
         self.happens = False
         """whether the first sentence tells what somebody did, and not only who it was"""
