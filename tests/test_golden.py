@@ -22,6 +22,8 @@ SHARES = {
     "unknown, said so": 0.85, "known, not refused": 0.98, "well formed": 0.99,
 }  # fmt: skip
 """the least of each group of checks that a chat is to pass"""
+TALES = {"hero at the end": 0.85, "right pronoun": 0.9, "no loop": 0.98, "well formed": 0.98}
+"""the same of tales"""
 
 
 def folder(name: str) -> Path:
@@ -73,6 +75,13 @@ def test_a_chat_is_right_as_often_as_it_should_be() -> None:
     for how, groups in read_training(folder("smalltalk"))["suite"].items():
         shares = {group: counted["share"] for group, counted in groups.items()}
         assert {group for group, least in SHARES.items() if shares[group] < least} == set(), how
+
+
+def test_a_tale_keeps_its_hero() -> None:
+    """What its card says; `tinychat eval tales --suite data/tales/suite.jsonl` measures it anew."""
+    for how, groups in read_training(folder("tales"))["suite"].items():
+        shares = {group: counted["share"] for group, counted in groups.items()}
+        assert {group for group, share in shares.items() if share < TALES[group.removesuffix(", kept")]} == set(), how
 
 
 def test_translations_are_right() -> None:
