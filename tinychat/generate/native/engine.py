@@ -144,6 +144,8 @@ class NativeEngine:
         model = self._kernel.native_new_model(config, b"".join(packed), len(packed), self._tuner.most)
         if not model or not self._add_encoder(model, tensors):
             self._kernel.native_free_model(model)
+            if not self.config.ngram_order:  # all shapes were checked, and there are no counts to be wrong
+                raise MemoryError
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
