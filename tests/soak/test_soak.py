@@ -14,7 +14,7 @@ import pytest
     ("name", "count", "done"),
     [
         pytest.param("kills", 4, "4 kills", id="killed runs lose nothing"),
-        pytest.param("replacements", 60, "60 openings", id="who opens a model while it is replaced gets one version"),
+        pytest.param("replacements", 60, ", 0 refused", id="who opens a model while it is replaced gets one version"),
         pytest.param("repl", 60, "60 prompts", id="a long session does not grow"),
         pytest.param("server", 800, "800 requests", id="a server loses no request and does not grow"),
     ],
