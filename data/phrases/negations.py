@@ -205,6 +205,9 @@ def any_(draft: Draft) -> Both:
             ("", ""),
         )
     )
+    some = word.spanish
+    if single:
+        some = f"{'algún' if single.gender == 'm' else 'alguna'} {single.spanish}"
     if kind == 0:
         en, es = deny(subject, have, "present")
         return f"{en} any {word.english}", f"{es} {word.spanish}"
@@ -223,24 +226,10 @@ def any_(draft: Draft) -> Both:
             f"there isn't any {word.english} {where}" if is_mass else f"there aren't any {word.english} {where}"
         ), f"no hay {word.spanish} {donde}"
     if kind == 4:
-        some = (
-            f"algún {single.spanish}"
-            if single and single.gender == "m"
-            else f"alguna {single.spanish}"
-            if single
-            else word.spanish
-        )
         return (
             f"is there any {word.english} {where}?" if is_mass else f"are there any {word.english} {where}?"
         ), f"¿hay {word.spanish if is_mass else some} {donde}?"
     if kind == 5:
-        some = (
-            f"algún {single.spanish}"
-            if single and single.gender == "m"
-            else f"alguna {single.spanish}"
-            if single
-            else word.spanish
-        )
         who = dice.choice((YOU, YOU, THEY))
         return (
             f"do {who.english} have any {word.english}?",

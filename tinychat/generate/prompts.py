@@ -1,22 +1,26 @@
-"""Prompts as token ids: of a document, a chat with its history, a source to translate, or a text that grows."""
+"""Prompts as token ids: of a document, a chat with its history, sentences to translate, or a text that grows."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from tinychat.corpus.types import Message
 from tinychat.generate.engine import window_start, window_stride
-from tinychat.generate.sentences import split_sentences
 from tinychat.tokenizer.chat_template import ConversationTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
 MAX_TOKEN_CHARACTERS = 64
 """Characters that a token has at most, on average over a context."""
+ABBREVIATIONS = frozenset(("mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e"))
+"""Words after whose full stop a sentence goes on."""
+_BREAK = re.compile(r"""(?P<mark>[.!?…]+)["'”’»)\]]*(?P<space>\s+)|\s*\n\s*""")
 
 
 @dataclass(frozen=True)
 class Source:
-    """What an encoder reads: a sentence of a prompt, or all of it."""
+    """A text that an encoder reads: a sentence of a prompt, or all of it."""
 
     ids: tuple[int, ...]
     space: str = ""
@@ -173,3 +177,39 @@ class RunningText:
 def _special(tokenizer: Tokenizer, role: str) -> list[int]:
     token = tokenizer.special(role)
     return [] if token is None else [token]
+
+
+class Sentence(NamedTuple):
+    """A sentence, and the white space between it and the one before."""
+
+    space: str
+    text: str
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Split a text to translate at ends of sentences and lines, since translators learn sentences.
+
+    Spaces and texts of the sentences, joined, are the text again. White space around the text belongs to its first and
+    last sentence. A full stop ends no sentence after an abbreviation (Mr. Brown), an initial (J. Smith), or within a
+    number (3.50).
+    """
+    sentences: list[Sentence] = []
+    start, space = 0, ""
+    for end, begin in _breaks(text):
+        if text[start:end].strip() and text[begin:].strip():
+            sentences.append(Sentence(space, text[start:end]))
+            start, space = begin, text[end:begin]
+    return [*sentences, Sentence(space, text[start:])]
+
+
+def _breaks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where sentences end, and where the next ones begin."""
+    for found in _BREAK.finditer(text):
+        if found["mark"] is None:
+            yield found.start(), found.end()
+            continue
+        before = text[: found.start()].rpartition(" ")[2].rpartition("\n")[2].lstrip("(\"'“‘«¿¡").lower()
+        is_initial = len(before) == 1 and before.isalpha() and before != "i"
+        goes_on = found["mark"] == "." and (before in ABBREVIATIONS or is_initial)
+        if "\n" in found["space"] or not goes_on:
+            yield found.start("space"), found.end()

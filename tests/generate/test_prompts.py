@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinychat.generate.sentences import split_sentences
+from tinychat.generate.prompts import split_sentences
 
 
 @pytest.mark.parametrize(
