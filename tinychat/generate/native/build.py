@@ -38,8 +38,8 @@ LEVELS: Mapping[str, Mapping[str, Sequence[str]]] = {
 """Instruction sets that the kernel is compiled for, by family of processors, the best first, each with its flags. Which
 of them this processor has is found when the library is loaded."""
 FAMILIES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
-COMPILER_TIMEOUT = 120
-"""Seconds."""
+COMPILER_TIMEOUT = 600
+"""Seconds: it needs ten on an idle machine, and minutes on a busy one, where a wheel without the kernel is no help."""
 
 
 class Unavailable(GenerationError):
