@@ -3,7 +3,7 @@
 # make fast     run the tests that take less than a minute
 # make long     run fuzzers, soaks, whole grids, whole trainings and llama.cpp, which it compiles; CI runs them, too
 # make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
-# make wasm     compile the kernel anew for exported pages, after a change of kernel.c or drafting.h
+# make wasm     compile the kernel anew for exported pages, after a change of kernel.c or what it includes
 # make constraints  write down the versions installed here; all of these install them, and so does CI
 # make man      write docs/tinychat.1, and all else in docs/ that is generated
 # make screens  regenerate the README's screenshots

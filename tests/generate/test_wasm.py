@@ -12,7 +12,7 @@ from tinychat.generate.native import wasm
 
 def test_the_kernel_of_pages_was_compiled_from_todays_sources() -> None:
     content = len(wasm.SECTION).to_bytes() + wasm.SECTION + wasm.fingerprint()
-    assert wasm.TARGET.read_bytes().endswith(content), "kernel.c or drafting.h has changed: run `make wasm`"
+    assert wasm.TARGET.read_bytes().endswith(content), "kernel.c or what it includes has changed: run `make wasm`"
 
 
 def test_the_compiler_is_the_pinned_one() -> None:

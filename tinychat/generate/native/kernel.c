@@ -34,6 +34,7 @@
 #endif
 
 #include "drafting.h"
+#include "portable_math.h"
 
 #ifndef LEVEL
 #define LEVEL plain
@@ -404,7 +405,7 @@ INLINE Lanes exponential(Lanes x) { /* relative error 1e-7; about 1e-38 below âˆ
     x = -larger(-x, all(-88.0f));
     Integers power = __builtin_convertvector(x * 1.44269504f + 127.5f, Integers); /* exponent of 2, plus 127 */
     Lanes whole = __builtin_convertvector(power - 127, Lanes);
-    Lanes rest = x - whole * 0.693359375f - whole * -2.12194440e-4f; /* at most log(2) / 2 */
+    Lanes rest = x - whole * 0.693359375f - whole * -2.12194440e-4f; /* at most half of log 2 */
     Lanes value = all(1.9875691500e-4f);
     value = value * rest + 1.3981999507e-3f;
     value = value * rest + 8.3334519073e-3f;
@@ -416,15 +417,17 @@ INLINE Lanes exponential(Lanes x) { /* relative error 1e-7; about 1e-38 below âˆ
 }
 
 INLINE Lanes activate(Lanes x, int kind) {
-    Lanes out = x;
     switch (kind) {
     case RELU: return larger(x, all(0));
     case RELU2: x = larger(x, all(0)); return x * x;
     case SWIGLU: return x / (1.0f + exponential(-x));
     case GELU_TANH: return x / (1.0f + exponential(-1.5957691216f * (x + 0.044715f * x * x * x)));
-    default:
-        for (int lane = 0; lane < LANES; lane++) out[lane] = 0.5f * x[lane] * (1 + erff(x[lane] * 0.70710678f));
-        return out;
+    default: {
+        float lanes[LANES];
+        store(lanes, x);
+        for (int lane = 0; lane < LANES; lane++) lanes[lane] *= 0.5f * (1 + (float)portable_erf(lanes[lane] * 0.70710678f));
+        return load(lanes);
+    }
     }
 }
 
@@ -1071,10 +1074,10 @@ static void mix(Model *model, int thread, int output) {
         }
     for (int k = 0; k < NUM_CONTEXT_LENGTHS; k++) {
         for (int i = 0; i < recent.found[k]; i++) totals[order + k] += ngrams->recency[k * MAX_RECENT + i];
-        varieties[order + k] = log1pf((float)count_different(recent.tokens[k], recent.found[k]));
+        varieties[order + k] = (float)portable_log1p(count_different(recent.tokens[k], recent.found[k]));
     }
     for (int i = 0; i < levels; i++) {
-        evidence[i] = log1pf(totals[i]);
+        evidence[i] = (float)portable_log1p(totals[i]);
         evidence[levels + i] = varieties[i];
     }
     apply(&ngrams->weighing, head_input(model, thread, output), weights);
@@ -1087,7 +1090,7 @@ static void mix(Model *model, int thread, int output) {
     for (int i = 0; i < levels; i++) {
         if (i < order ? nodes[i] < 0 : !recent.found[i - order]) continue; /* all is left to the shorter context */
         const float strength = weights[i] + ngrams->variety[i] * varieties[i] + corrections[i];
-        const float alpha = expf(fminf(fmaxf(strength, -30), 30)), share = 1 / (totals[i] + alpha);
+        const float alpha = (float)portable_exp(fminf(fmaxf(strength, -30), 30)), share = 1 / (totals[i] + alpha);
         scale(counted, vocab_size, alpha * share);
         if (i < order) {
             for (int64_t entry = ngrams->starts[nodes[i]]; entry < ngrams->starts[nodes[i] + 1]; entry++)
@@ -1100,10 +1103,10 @@ static void mix(Model *model, int thread, int output) {
     }
     float *predicted = model->logits + (int64_t)output * wide;
     softmax(predicted, vocab_size, wide);
-    const float of_layers = 1 / (1 + expf(-(weights[levels] + corrections[levels])));
+    const float of_layers = 1 / (1 + (float)portable_exp(-(weights[levels] + corrections[levels])));
     for (int token = 0; token < vocab_size; token++) {
         const float mixed = counted[token] + of_layers * (predicted[token] - counted[token]);
-        predicted[token] = logf(fmaxf(mixed, 1e-12f));
+        predicted[token] = (float)portable_log(fmaxf(mixed, 1e-12f));
     }
 }
 
@@ -1168,9 +1171,11 @@ static void turn_positions(Model *model, int end) {
     const int half = model->config.rotary_width / 2;
     for (; model->turned < end; model->turned++)
         for (int k = 0; k < half; k++) {
-            const float angle = (float)(model->turned * model->frequencies[k]);
-            model->cosine[(int64_t)model->turned * half + k] = cosf(angle);
-            model->sine[(int64_t)model->turned * half + k] = sinf(angle);
+            const int64_t at = (int64_t)model->turned * half + k;
+            double sine, cosine;
+            portable_sine_cosine((float)(model->turned * model->frequencies[k]), &sine, &cosine);
+            model->sine[at] = (float)sine;
+            model->cosine[at] = (float)cosine;
         }
 }
 
@@ -1211,8 +1216,8 @@ static float log_of_sum(const float *x, int count) {
     float rest = 0;
     int i = 0;
     for (; i + LANES <= count; i += LANES) total += exponential(load(x + i) - highest);
-    for (; i < count; i++) rest += expf(x[i] - highest);
-    return highest + logf(sum(total) + rest);
+    for (; i < count; i++) rest += (float)portable_exp(x[i] - highest);
+    return highest + (float)portable_log(sum(total) + rest);
 }
 
 /* --- from logits to a token: the rules of generate/sampling.py ------------------------------------------------------ */
@@ -1275,8 +1280,8 @@ static int gather_likeliest(Candidate *candidates, int count, double share) {
 }
 
 static void cut_top_p(float *logits, int count, float highest, double top_p) {
-    const double total = exp((double)(log_of_sum(logits, count) - highest));
-    const float least = highest + (float)log((1 - top_p) / count * total); /* less likely ones cannot be needed */
+    const double total = portable_exp(log_of_sum(logits, count) - highest);
+    const float least = highest + (float)portable_log((1 - top_p) / count * total); /* less likely ones cannot be needed */
     int found = 0;
     for (int id = 0; id < count; id++) found += logits[id] >= least;
     Candidate *candidates = malloc((size_t)found * sizeof *candidates);
@@ -1284,7 +1289,7 @@ static void cut_top_p(float *logits, int count, float highest, double top_p) {
     found = 0;
     for (int id = 0; id < count; id++)
         if (logits[id] >= least) {
-            candidates[found++] = (Candidate){logits[id], expf(logits[id] - highest), id};
+            candidates[found++] = (Candidate){logits[id], (float)portable_exp(logits[id] - highest), id};
         } else logits[id] = -INFINITY;
     for (int i = gather_likeliest(candidates, found, top_p * total); i < found; i++)
         logits[candidates[i].id] = -INFINITY;
@@ -1318,7 +1323,7 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
     }
     if (sampling->top_p < 1) cut_top_p(logits, count, highest, sampling->top_p);
     if (sampling->min_p > 0) {
-        float least = highest + logf((float)sampling->min_p);
+        float least = highest + (float)portable_log((float)sampling->min_p);
         for (int id = 0; id < count; id++)
             if (logits[id] < least) logits[id] = -INFINITY;
     }
@@ -1346,7 +1351,7 @@ static int choose(const float *logits, int count, const Sampling *sampling, uint
         store(shares + id, block);
         total += sum(block);
     }
-    for (; id < count; id++) total += shares[id] = expf(logits[id] - highest);
+    for (; id < count; id++) total += shares[id] = (float)portable_exp(logits[id] - highest);
     const double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt_index) ^ position) >> 11) * 0x1p-53;
     for (id = 0; id < count; id++) {
         if (!(logits[id] > -INFINITY)) continue;
@@ -1636,7 +1641,7 @@ int native_probabilities(Model *model, Request *request, float *logprobs, double
     double sum_of_probabilities = 0;
     for (int id = 0; id < vocab_size; id++) {
         logprobs[id] -= total;
-        probabilities[id] = is_greedy(&request->sampling) ? id == best : exp((double)filtered[id] - filtered[best]);
+        probabilities[id] = is_greedy(&request->sampling) ? id == best : portable_exp((double)filtered[id] - filtered[best]);
         sum_of_probabilities += probabilities[id];
     }
     for (int id = 0; id < vocab_size; id++) probabilities[id] /= sum_of_probabilities;
@@ -1646,7 +1651,7 @@ int native_probabilities(Model *model, Request *request, float *logprobs, double
 /* Return the entropy of a distribution in nats. */
 static float entropy(const float *logits, int count) {
     float total = log_of_sum(logits, count), open = 0;
-    for (int i = 0; i < count; i++) open -= expf(logits[i] - total) * (logits[i] - total);
+    for (int i = 0; i < count; i++) open -= (float)portable_exp(logits[i] - total) * (logits[i] - total);
     return open;
 }
 
@@ -1995,7 +2000,7 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->variety = read_needed(reader, levels);
     ngrams->recency = read_needed(reader, NUM_CONTEXT_LENGTHS * MAX_RECENT);
     for (int i = 0; i < NUM_CONTEXT_LENGTHS * MAX_RECENT && !reader->failed; i++)
-        ngrams->recency[i] = expf(fminf(fmaxf(ngrams->recency[i], -30), 30));
+        ngrams->recency[i] = (float)portable_exp(fminf(fmaxf(ngrams->recency[i], -30), 30));
     if (reader->failed || reader->end - reader->next < 5) {
         reader->failed = 1;
         return;
@@ -2056,13 +2061,13 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
             ngrams->totals[node] += ngrams->counts[entry];
             different += ngrams->counts[entry] > 0;
         }
-        ngrams->varieties[node] = log1pf((float)different);
+        ngrams->varieties[node] = (float)portable_log1p(different);
         ngrams->guesses[node].kind = different ? kind_of_fraction(most / ngrams->totals[node]) : -1;
     }
 }
 
 /* Return base^(âˆ’2k/width): angles are its products with positions, in f32, like `position_angles` of model/transformer.py. */
-static double frequency(int k, int width, double base) { return exp(-2 * k * log(base) / width); }
+static double frequency(int k, int width, double base) { return portable_exp(-2 * k * portable_log(base) / width); }
 
 static void make_tables(Model *model, const Config *config, const float *divisors, Reader *reader) {
     const int half = config->rotary_width / 2, width = config->d_model;
@@ -2079,8 +2084,9 @@ static void make_tables(Model *model, const Config *config, const float *divisor
         if (!model->positions) reader->failed = 1;
         for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int i = 0; i < width; i++) {
-                float turned = (float)(position * frequency(i / 2, width, 10000));
-                model->positions[(int64_t)position * width + i] = i % 2 ? cosf(turned) : sinf(turned);
+                double sine, cosine;
+                portable_sine_cosine((float)(position * frequency(i / 2, width, 10000)), &sine, &cosine);
+                model->positions[(int64_t)position * width + i] = (float)(i % 2 ? cosine : sine);
             }
     }
 }
