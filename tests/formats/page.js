@@ -4,8 +4,8 @@ const fs = require("fs");
 const page = fs.readFileSync(process.argv[2], "utf8");
 const [, model] = page.match(/<script type="application\/octet-stream" id="model">([^<]*)<\/script>/);
 const [, script] = page.match(/<script>([^]*)<\/script>/);
-const names = "Payload, Kernel, Tokenizer, PromptEncoder";
-const { Payload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script}; return { ${names} };`)();
+const names = "Payload, Kernel, Tokenizer, PromptEncoder, splitSentences";
+const { Payload, Kernel, Tokenizer, PromptEncoder, splitSentences } = new Function(`${script}; return { ${names} };`)();
 
 (async () => {
   const texts = model.match(/.{1,65535}/g); // as in a browser, but cut anywhere
@@ -23,7 +23,8 @@ const { Payload, Kernel, Tokenizer, PromptEncoder } = new Function(`${script}; r
       return [...ids.map((id) => [stream.push(id), stream.pending]), [stream.flush(), false]];
     },
     prompt: ([prompt, turns, most]) => encoder.encode(prompt, turns, most),
-    source: (prompt) => encoder.encodeSource(prompt),
+    split: (text) => splitSentences(text),
+    sentences: (prompt) => encoder.encodeSentences(prompt),
     probabilities: async ([ids, settings, source]) => {
       kernel ??= await Kernel.load(header, payload);
       const { logprobs, sampling } = kernel.probabilities({ ids, source, settings });

@@ -23,7 +23,7 @@ from tinychat.errors import ModelError, TokenizerError
 from tinychat.formats.page import pack_model, render_page, tokenizer_spec, write_page
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
-from tinychat.generate.prompts import PromptEncoder
+from tinychat.generate.prompts import PromptEncoder, split_sentences
 from tinychat.model.config import ModelConfig
 from tinychat.model.precision import MIN_PARAMETERS, write_losses
 from tinychat.model.transformer import Transformer
@@ -256,6 +256,25 @@ def encoder_of(info: ModelInfo) -> PromptEncoder:
 
 
 @needs_node
+def test_sentences_end_where_they_do_in_python(chatter: Path, tmp_path: Path) -> None:
+    write_page(open_info(chatter), tmp_path / "m.html")
+    rng = random.Random(4)
+    parts = [
+        *".!?…\"'”’»)]“¿ \n\t\r\x1c\x85\xa0\ufeff\u2028\u3000", "Mr", "e.g", "I", "J", "é", "ß", "3.50", "word", ". ",
+        ".\n", "Dr. ",
+    ]  # fmt: skip
+    texts = [
+        "Mr. Brown paid 3.50. J. Smith (my boss.) left!  ¿Qué?\n\n yes",
+        "  a. \n",
+        ". . ." + " " * 100_000 + "." * 100_000,
+    ]
+    texts += ["".join(rng.choices(parts, k=rng.randint(0, 24))) for _ in range(2_000)]
+    found = in_node(tmp_path / "m.html", *(("split", text) for text in texts))
+    for text, sentences in zip(texts, found, strict=True):
+        assert [(one["space"], one["text"]) for one in sentences] == split_sentences(text), text
+
+
+@needs_node
 @pytest.mark.slow
 def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
     tokenizer = tokenizer_of("wordpiece")
@@ -271,9 +290,10 @@ def test_prompts_are_encoded_as_for_the_engine(tmp_path: Path) -> None:
                 before = turns[:count] if info.mode == "chat" else []
                 expected.append(encoder.encode(prompt, reversed(before), 8))
                 tasks.append(("prompt", [prompt, [{"prompt": asked, "answer": said} for asked, said in before], 8]))
-            source = encoder.encode_source(prompt)
-            expected.append(None if source is None else [*source])
-            tasks.append(("source", prompt))
+            expected.append(
+                [{"ids": [*one.ids], "space": one.space, "cut": one.cut} for one in encoder.encode_sentences(prompt)]
+            )
+            tasks.append(("sentences", prompt))
         expected.append(encoder.encode("miles off " * 4_000))
         tasks.append(("prompt", ["miles off " * 4_000, [], 0]))
         assert in_node(tmp_path / "m.html", *tasks) == expected

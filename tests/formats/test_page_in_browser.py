@@ -24,6 +24,7 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+SENTENCES = ("Where is the station?", "Good morning.", "I am tired.")
 SLOW_MOTION = "input[aria-label='Slow motion']"
 
 
@@ -159,6 +160,29 @@ def test_another_token_can_be_chosen_with_the_keyboard(browser: Any, smalltalk: 
     page.click("#settings-button")
     page.check("text=Shade by surprise")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.leave()
+
+
+def test_a_translator_translates_sentence_by_sentence(browser: Any, tmp_path: Path) -> None:
+    write_page(open_info(find_model("translate")), tmp_path / "page.html")
+    visit = Visit(browser, tmp_path / "page.html", viewport={"width": 1280, "height": 800})
+    page = visit.page
+    one, two, three = map(visit.say, SENTENCES)
+    assert visit.say("  \n".join(SENTENCES[:2]) + " " + SENTENCES[2]) == f"{one}  \n{two} {three}"
+    last = page.locator(".turn:last-of-type .token").last
+    spoken = last.text_content()
+    last.click()
+    page.wait_for_selector(".why li")
+    assert page.locator(".why button.it .share >> nth=0").text_content() == page.text_content("#status").split(", ")[-1]
+    page.locator(".why button.it").click()  # the same again: what follows is the same, too
+    page.wait_for_selector(".turn .branches")
+    assert page.locator(".turn .answer").last.text_content() == f"{one}  \n{two} {three}"
+    assert visit.tokens()[-1] == spoken
+    long = "dog " * 200
+    visit.say(f"{long}. Yes.")
+    assert "longer than the model's context, so that the end is left out: “dog dog" in page.text_content("#hint")
+    visit.say("Yes.")
+    assert "longer" not in page.text_content("#hint")
     visit.leave()
 
 

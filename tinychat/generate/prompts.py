@@ -15,7 +15,8 @@ MAX_TOKEN_CHARACTERS = 64
 """Characters that a token has at most, on average over a context."""
 ABBREVIATIONS = frozenset(("mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e"))
 """Words after whose full stop a sentence goes on."""
-_BREAK = re.compile(r"""(?P<mark>[.!?…]+)["'”’»)\]]*(?P<space>\s+)|\s*\n\s*""")
+_BREAK = re.compile(r"""(?<![.!?…])(?P<mark>[.!?…]+)["'”’»)\]]*(?P<space>\s+)|(?<!\s)\s*\n\s*""")
+"""Ends of sentences and lines. A run of marks or white space is searched from its beginning alone: once."""
 
 
 @dataclass(frozen=True)

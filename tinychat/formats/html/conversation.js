@@ -5,9 +5,10 @@ class Turn {
   constructor(prompt, parent, seed) {
     Object.assign(this, { prompt, parent, seed });
     this.promptIds = []; // ids that the answer continues
-    this.source = null; // ids that the encoder reads
-    this.lead = ""; // beginning of the answer whose tokens are not known; its ids are among promptIds
-    this.tokens = []; // {id, text, logprob}
+    this.sources = []; // sentences that an encoder reads, one after the other; see PromptEncoder.encodeSentences
+    this.lead = ""; // beginning of the answer whose tokens are not known
+    this.leadIds = []; // ids of the lead, for the model
+    this.tokens = []; // {id, text, logprob, isBreak}; `isBreak`: it ends the translation of a sentence, and others follow
     this.changes = []; // {index, text, values}: settings from the token at an index on; the first has no text
     this.reason = null; // why the answer ended; null while it goes on
     this.seconds = 0;
@@ -18,9 +19,21 @@ class Turn {
     return this.lead + this.tokens.map((token) => token.text).join("");
   }
 
-  /** Return the ids of the prompt and of the tokens before an index of the answer. */
+  /** Return the index of the sentence that the token at an index translates, and the tokens of that sentence before it. */
+  sentenceBefore(index) {
+    const before = this.tokens.slice(0, index), first = before.findLastIndex((token) => token.isBreak) + 1;
+    return { sentence: before.filter((token) => token.isBreak).length, tokens: before.slice(first) };
+  }
+
+  /** Return the ids that the model reads before the token at an index: of a translation, those of a single sentence. */
   idsBefore(index) {
-    return [...this.promptIds, ...this.tokens.slice(0, index).map((token) => token.id)];
+    const { sentence, tokens } = this.sentenceBefore(index);
+    return [...this.promptIds, ...(sentence ? [] : this.leadIds), ...tokens.map((token) => token.id)];
+  }
+
+  /** Return the ids that the encoder reads for the token at an index; null without an encoder. */
+  sourceAt(index) {
+    return this.sources[this.sentenceBefore(index).sentence]?.ids ?? null;
   }
 
   /** Return the settings that the token at an index was drawn with. */

@@ -87,13 +87,13 @@ function startPage() {
     },
     tokens({ job, tokens, version }) {
       if (speaking?.job !== job) return;
-      const { turn, stream } = speaking;
+      const { turn } = speaking;
       if (version !== speaking.version) {
         const text = [...texts].filter(([one]) => one > speaking.version && one <= version).map(([, one]) => one);
         turn.changes.push({ index: turn.tokens.length, text: text.filter(Boolean).join(" · "), values: valuesOf.get(version) });
         speaking.version = version;
       }
-      for (const { id, logprob } of tokens) turn.tokens.push({ id, text: stream.push(id), logprob });
+      for (const { id, logprob } of tokens) speaking.stream = append(turn, id, logprob, speaking.stream);
       turn.generated += tokens.length;
       refresh(turn);
     },
@@ -128,11 +128,15 @@ function startPage() {
     const turn = new Turn(text, parent, newSeed());
     const before = header.mode === "chat" ? (parent?.path ?? []) : [];
     turn.promptIds = encoder.encode(text, before, panel.values.max_tokens);
-    turn.source = encoder.encodeSource(text);
+    turn.sources = encoder.encodeSentences(text);
     begin(turn, 0);
     const unknown = text.length < LONGEST_WHOLE ? encoder.sourceTokenizer.unknown(text) : [];
-    if (unknown.length) say(`Unknown to this model, left out: ${unknown.slice(0, 8).map(quoted).join(" ")}`);
-    at("hint").dataset.unknown = unknown.slice(0, 8).map(quoted).join(" ");
+    const cut = turn.sources.filter((one) => one.cut).map((one) => `“${shown(shortened(one.cut))}”`);
+    const notices = [];
+    if (unknown.length) notices.push(`left out, as the model does not know it: ${unknown.slice(0, 8).map(quoted).join(" ")}`);
+    if (cut.length) notices.push(`longer than the model's context, so that the end is left out: ${cut.slice(0, 8).join(" ")}`);
+    at("hint").dataset.notice = notices.join(" · ");
+    if (notices.length) say(at("hint").dataset.notice);
     showHint();
   }
 
@@ -140,19 +144,19 @@ function startPage() {
   function tell(text, answer) {
     const turn = new Turn(text, conversation.current, newSeed()), before = conversation.turns;
     turn.promptIds = encoder.encode(text, header.mode === "chat" ? before : [], panel.values.max_tokens);
-    turn.source = encoder.encodeSource(text);
+    turn.sources = encoder.encodeSentences(text);
     turn.number = conversation.all.length;
     turn.reason = "told";
     turn.changes.push({ index: 0, text: "", values: panel.values });
     const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
     const ids = tokenizer.encodeEnd(answer, header.context_length), tokens = ids.map((id) => ({ id, text: stream.push(id), logprob: null }));
     if (tokens.length) tokens.at(-1).text += stream.flush();
-    if (tokens.map((token) => token.text).join("") === answer) {
+    if (tokens.map((token) => token.text).join("") === answer && turn.sources.length < 2) {
       turn.tokens = tokens;
       unscored.push(turn);
     } else {
-      turn.lead = answer; // of another model, or too long
-      turn.promptIds.push(...ids);
+      turn.lead = answer; // of another model, too long, or of several sentences
+      turn.leadIds = ids;
     }
     conversation.add(turn);
   }
@@ -162,7 +166,27 @@ function startPage() {
     const turn = isReady && !speaking && unscored.pop();
     if (!turn) return;
     const ids = turn.idsBefore(turn.tokens.length), from = turn.promptIds.length;
-    worker.postMessage({ type: "score", turn: turn.number, ids, source: turn.source, from });
+    worker.postMessage({ type: "score", turn: turn.number, ids, source: turn.sourceAt(0), from });
+  }
+
+  /** Return a decoder for the tokens that follow those of a turn. */
+  function streamAfter(turn) {
+    const { sentence, tokens } = turn.sentenceBefore(turn.tokens.length);
+    const stream = tokenizer.stream(encoder.beginsText([...turn.promptIds, ...(sentence ? [] : turn.leadIds)]));
+    for (const token of tokens) stream.push(token.id);
+    return stream;
+  }
+
+  /** Append a token to a turn, and return the decoder for what follows: after a sentence, another one. */
+  function append(turn, id, logprob, stream) {
+    if (!header.ends.includes(id)) {
+      turn.tokens.push({ id, text: stream.push(id), logprob });
+      return stream;
+    }
+    const rest = stream.flush(), next = turn.sentenceBefore(turn.tokens.length).sentence + 1;
+    if (rest && turn.tokens.length) turn.tokens.at(-1).text += rest;
+    turn.tokens.push({ id, text: turn.sources[next].space, logprob, isBreak: true });
+    return streamAfter(turn);
   }
 
   const newSeed = () => panel.values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] >>> 1;
@@ -175,12 +199,12 @@ function startPage() {
     else conversation.goTo(turn);
     turn.reason = null;
     turn.changes.push({ index: turn.tokens.length, text: "", values: panel.values });
-    const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
-    for (const token of turn.tokens) stream.push(token.id);
-    speaking = { job: ++jobs, turn, stream, version: panel.version };
+    speaking = { job: ++jobs, turn, stream: streamAfter(turn), version: panel.version };
     valuesOf.set(panel.version, panel.values);
-    const index = turn.path.length - 1, ids = turn.idsBefore(turn.tokens.length), { source } = turn;
-    worker.postMessage({ type: "generate", job: jobs, ids, source, seed: turn.seed, prompt: index, position, settings: panel.snapshot });
+    const index = turn.path.length - 1, length = turn.tokens.length, ids = turn.idsBefore(length);
+    const sources = turn.sources.slice(turn.sentenceBefore(length).sentence).map((one) => one.ids);
+    const task = { ids, beginning: turn.promptIds, sources, seed: turn.seed, prompt: index, position };
+    worker.postMessage({ type: "generate", job: jobs, ...task, settings: panel.snapshot });
     draw();
     showButtons();
     scrollToEnd(true);
@@ -230,23 +254,22 @@ function startPage() {
       if (!isReady) return;
       for (const view of views.values()) if (view.turn !== turn) view.hideWhy();
       asked.set(++questions, { turn, index });
-      const ids = turn.idsBefore(index), { source } = turn;
+      const ids = turn.idsBefore(index), source = turn.sourceAt(index);
       worker.postMessage({ type: "odds", number: questions, ids, source, settings: turn.settingsAt(index) });
     },
     /** Say an answer again up to a token, then another one, and go on from there: a turn beside it. */
     branch(old, index, id) {
       const turn = new Turn(old.prompt, old.parent, newSeed());
       turn.lead = old.lead;
+      turn.leadIds = old.leadIds;
       turn.promptIds = old.promptIds;
-      turn.source = old.source;
+      turn.sources = old.sources;
       turn.tokens = old.tokens.slice(0, index);
       turn.changes = old.changes.filter((change) => change.index < index).map((change) => ({ ...change }));
-      const isEnd = header.ends.includes(id);
+      const isEnd = header.ends.includes(id) && turn.sentenceBefore(index).sentence >= turn.sources.length - 1;
       if (!isEnd) {
-        const stream = tokenizer.stream(encoder.beginsText(turn.promptIds));
-        for (const token of turn.tokens) stream.push(token.id);
         turn.changes.push({ index, text: "", values: old.settingsAt(index) });
-        turn.tokens.push({ id, text: stream.push(id), logprob: logprobOf.get(`${old.number}/${index}/${id}`) });
+        append(turn, id, logprobOf.get(`${old.number}/${index}/${id}`), streamAfter(turn));
         return begin(turn, index + 1);
       }
       stop();
@@ -313,9 +336,8 @@ function startPage() {
   }
 
   function showHint() {
-    const unknown = at("hint").dataset.unknown;
-    const keys = edited ? "Enter answers the changed prompt · Esc keeps the old one" : unknown ? `left out, as the model does not know it: ${unknown}` : "Enter sends · Shift-Enter begins a new line"; // prettier-ignore
-    at("keys").textContent = keys;
+    const { notice } = at("hint").dataset;
+    at("keys").textContent = edited ? "Enter answers the changed prompt · Esc keeps the old one" : notice || "Enter sends · Shift-Enter begins a new line";
     at("summary").textContent = panel?.summary ?? "";
   }
 

@@ -1,6 +1,39 @@
 // From prompts to the ids that an answer continues: PromptEncoder of tinychat/generate/prompts.py, and ChatTemplate of
 // tinychat/tokenizer/chat_template.py.
 
+const WHITE = String.raw`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`; // as in Python, unlike \s
+const NOT_WHITE = new RegExp(`[^${WHITE}]`, "u");
+const ABBREVIATIONS = new Set(["mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e"]);
+const BREAK = new RegExp(
+  `(?<![.!?…])(?<mark>[.!?…]+)["'”’»)\\]]*(?<space>[${WHITE}]+)|(?<![${WHITE}])[${WHITE}]*\\n[${WHITE}]*`, "gu"); // prettier-ignore
+
+/** Split a text to translate into sentences and lines, [{space, text}]: split_sentences of tinychat/generate/prompts.py. */
+function splitSentences(text) {
+  const sentences = [];
+  let start = 0, space = "";
+  for (const [end, begin] of breaksOf(text)) {
+    if (!NOT_WHITE.test(text.slice(start, end)) || !NOT_WHITE.test(text.slice(begin))) continue;
+    sentences.push({ space, text: text.slice(start, end) });
+    [start, space] = [begin, text.slice(end, begin)];
+  }
+  return [...sentences, { space, text: text.slice(start) }];
+}
+
+/** Yield where sentences end, and where the next ones begin. */
+function* breaksOf(text) {
+  for (const found of text.matchAll(BREAK)) {
+    const { mark, space } = found.groups, { index } = found, end = index + found[0].length;
+    if (mark === undefined) yield [index, end];
+    else {
+      const from = Math.max(text.lastIndexOf(" ", index), text.lastIndexOf("\n", index)) + 1;
+      const before = text.slice(from, index).replace(/^[("'“‘«¿¡]+/u, "").toLowerCase();
+      const isInitial = /^\p{L}$/u.test(before) && before !== "i";
+      const goesOn = mark === "." && (ABBREVIATIONS.has(before) || isInitial);
+      if (space.includes("\n") || !goesOn) yield [end - space.length, end];
+    }
+  }
+}
+
 class PromptEncoder {
   constructor(header, tokenizer) {
     this.tokenizer = tokenizer;
@@ -17,11 +50,19 @@ class PromptEncoder {
     return !isContinued || ids.every((id) => this.tokenizer.spec.tokens[id] === null);
   }
 
-  /** Return the ids that the encoder reads, cut to the context; null if there is none. */
-  encodeSource(prompt) {
-    if (!this.source) return null;
-    const { begin, end } = this.source;
-    return [...begin, ...this.sourceTokenizer.encodeStart(prompt, this.contextLength), ...end].slice(0, this.contextLength);
+  /**
+   * Return the sentences of a prompt as the encoder reads them, one after the other; none without an encoder.
+   *
+   * They are {ids, space, cut}: `space` stands between the translation and the one before; `cut` is the sentence if it is
+   * longer than the context, so that its end is not read, else empty.
+   */
+  encodeSentences(prompt) {
+    if (!this.source) return [];
+    const { begin, end } = this.source, { contextLength } = this;
+    return splitSentences(prompt).map(({ space, text }) => {
+      const ids = [...begin, ...this.sourceTokenizer.encodeStart(text, contextLength), ...end];
+      return { ids: ids.slice(0, contextLength), space, cut: ids.length > contextLength ? text : "" };
+    });
   }
 
   /** Return the ids that an answer of up to `maxTokens` continues; `turns` are those before it, {prompt, answer}. */

@@ -14,6 +14,9 @@ function shown(text) {
   return short.replace(CONTROLS, visible);
 }
 
+/** Return the beginning of a text, marked with … if there is more. */
+const shortened = (text, most = 40) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
 /** Return the text of a token in one line: its spaces and newlines are visible. */
 function quoted(text) {
   const visible = { " ": "␣", "\n": "⏎", "\t": "⇥" };

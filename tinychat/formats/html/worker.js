@@ -19,11 +19,12 @@ function startWorker() {
     });
   }
 
-  async function generate({ job, ids, source, seed, prompt, position, settings: first }) {
+  /** Generate an answer: of each of the `sources`, one after the other, to each of which but the first `beginning` leads. */
+  async function generate({ job, ids, beginning, sources, seed, prompt, position, settings: first }) {
     settings = first;
     running = job;
-    const began = performance.now(), all = [...ids];
-    let made = position, reason = "interrupted";
+    const began = performance.now();
+    let all = [...ids], source = 0, made = position, reason = "interrupted";
     while (running === job) {
       const { values, version, slow } = settings, left = values.max_tokens - made;
       if (left <= 0) {
@@ -32,11 +33,13 @@ function startWorker() {
       }
       const most = Math.min(slow ? 1 : left, header.context_length);
       const random = { seed, prompt, position: made }, { ends } = header;
-      const tokens = kernel.extend({ ids: all, source, settings: values, random, ends, most, seconds: CALL_SECONDS });
+      const request = { ids: all, source: sources[source] ?? null, settings: values, random, ends, most };
+      const tokens = kernel.extend({ ...request, seconds: CALL_SECONDS });
       made += tokens.length;
       for (const { id } of tokens) all.push(id);
-      const isOver = header.ends.includes(tokens.at(-1)?.id);
+      const isEnd = ends.includes(tokens.at(-1)?.id), isOver = isEnd && source >= sources.length - 1;
       if (isOver) tokens.pop();
+      else if (isEnd) [all, source] = [[...beginning], source + 1];
       if (tokens.length) postMessage({ type: "tokens", job, tokens, version });
       if (isOver) {
         reason = "end";
