@@ -52,6 +52,9 @@ class Token(NamedTuple):
     """The most likely tokens at its position, if requested."""
     avoided: tuple[AvoidedText, ...] = ()
     """Texts that were drawn here before it."""
+    replaced: int | None = None
+    """Number of tokens at the end of the prompt that it replaces, of whose text only the rest is new: see
+    `token_healing`. None if the prompt was not looked at; so for all tokens but the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Answer:
     candidates: tuple[tuple[str, float], ...] = ()
     """With `best_of`: the text of each candidate and its mean log-probability in nats per token, best first."""
     prompt_ids: tuple[int, ...] = field(default=(), compare=False)
-    """Ids of all tokens that the answer continues."""
+    """Ids of all tokens before the answer; its first token may replace the last ones, as its `replaced` says."""
 
     def __str__(self) -> str:
         return self.text

@@ -49,7 +49,8 @@ def play(session: Session, text: str) -> Result:
 def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) -> Game:
     """Return a game on the model's answer to a prompt, as turn `index` of the conversation."""
     model, current = session.model, session.settings.current
-    settings = replace(current, max_tokens=min(current.max_tokens, MAX_TOKENS))
+    # What is guessed follows the prompt as it is cut.
+    settings = replace(current, max_tokens=min(current.max_tokens, MAX_TOKENS), token_healing="off")
     history = model.history(session.turns[:index])
     _wait(session, should_stop)
     answer = model.make_answer(prompt, turns=history, settings=lambda: settings)

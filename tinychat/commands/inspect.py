@@ -116,7 +116,12 @@ def score(session: Session, text: str) -> Result:
 
 
 @command(
-    "tokens", "inside", "the pieces of a text", usage="[TEXT]", example="/tokens to be or not", aliases=("tokenize",)
+    "tokens",
+    "inside",
+    "the pieces of a text",
+    usage="[TEXT]",
+    example="/tokens to be or not",
+    aliases=("tokenize", "token"),
 )
 def tokens(session: Session, text: str) -> Result:
     """Show the tokens of a text, or of the last prompt, with their ids.
@@ -176,7 +181,7 @@ def bar_chart(model: OpenModel, turn: Turn, index: int, probabilities: list[Toke
             Bar(name(one.id), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token)
         ),
-        notes=_avoided(token),
+        notes=(*_healed(token, model.tokenizer), *_avoided(token)),
         context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
         headings=("before sampling", f"after {after}"),
     )
@@ -185,6 +190,18 @@ def bar_chart(model: OpenModel, turn: Turn, index: int, probabilities: list[Toke
 def _describe_filters(settings: Settings) -> str:
     """Return `temp 0.8 · top-p 0.95`, or `temp 0 · greedy`."""
     return " · ".join(word for word in describe_sampling(settings) if word != "sample")
+
+
+def _healed(token: Token, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Return a note that tells how the first token of an answer goes on with the last word of its prompt."""
+    if token.replaced is None:
+        return ()
+    if not token.replaced:
+        return ("token healing: the tokens after the prompt's last word are those that end it, or those that go on",)
+    typed = tokenizer.token_text(token.id).removesuffix(token.text)
+    return (
+        f"token healing: in place of {count(token.replaced, 'token')} of the prompt, all that begin with {typed!r}",
+    )
 
 
 def _avoided(token: Token) -> tuple[str, ...]:

@@ -217,6 +217,16 @@ class Settings:
         values={"none": "no instructions"},
         toolbar=lambda value: f"system {value!r}" if value else "",
     )  # fmt: skip
+    token_healing: str = option(
+        "auto", "finish a word that the prompt ends within, in completions",
+        choices=("auto", "on", "off"), example="off", synonyms=("heal", "healing", "heal_tokens"),
+        values={
+            "auto": "models of words or word pieces that were trained here",
+            "on": "also imported models, whose tokens may then be others than those of their tools",
+            "off": "go on after the prompt's tokens as they are",
+        },
+        toolbar=lambda value: f"healing {value}" if value != "auto" else "",
+    )  # fmt: skip
     begin: str | None = option(
         None, "text that every answer begins with", section="control", quoted=True, example="Well,",
         values={"none": "the model begins as it likes"},

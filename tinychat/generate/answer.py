@@ -13,10 +13,11 @@ from tinychat.generate.beam_search import BeamSearch
 from tinychat.generate.choices import Choices
 from tinychat.generate.controls import Controls
 from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, next_seed, uniform
+from tinychat.generate.healing import HealedStart, Healing
 from tinychat.generate.prompts import Source
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.textutil import shorten
-from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.tokenizer import StreamDecoder, Tokenizer
 
 SHOWN_CHARACTERS = 40
 """Number of characters of a sentence that a notice shows."""
@@ -31,7 +32,8 @@ class Answer:
     random numbers. The tokens of `end_ids` end the answer and are no part of it. An encoder reads `sources`, one after
     the other: where the translation of one ends, its end token is part of the answer, with the white space before the
     next one as its text. Controls need the model's `vocabulary`; without one they are not in force. `logit_bias` is
-    added to the logits of its ids.
+    added to the logits of its ids. If it `heals` its prompt, `begin_as` is to be called before the first token is
+    sampled, as `healing` chooses.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Answer:
         vocabulary: Vocabulary | None = None,
         logit_bias: Mapping[int, float] | None = None,
         begins_text: bool = True,
+        heals: bool = False,
     ) -> None:
         self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
         source = sources[0].ids if sources else None
@@ -59,7 +62,10 @@ class Answer:
         self.is_over = False
         """Whether the controls in force forbid every token, so that the answer ends here."""
         self._vocabulary, self._logit_bias = vocabulary, logit_bias
-        self._controls = Controls.of(settings(), vocabulary, logit_bias)
+        self.healing = Healing(vocabulary, prompt) if heals and vocabulary else None
+        """How the answer may begin, until it is chosen."""
+        self._healed: HealedStart | None = None
+        self._set_controls()
         self.request.steering = vocabulary.steering(self.request.settings) if vocabulary else None
         self._start = len(prompt)
         self._bans = BanWatch(bans) if (bans := settings().ban) else None
@@ -68,7 +74,7 @@ class Answer:
         self._num_redrawn, self._seed = 0, seed
         # What a setting asks of an answer holds for it as a text of its own.
         self._begins_text = begins_text or bool(settings().begin or settings().regex or settings().choices)
-        self._decoder = tokenizer.stream(begins_text=self._begins_text)
+        self._decoder = self._new_decoder()
         self._held: list[Token] = []  # tokens in which a stop string may begin
         self._num_yielded = 0
         self._began = time.perf_counter()
@@ -78,15 +84,35 @@ class Answer:
         """Start the clock of the answer: the time in which the model loaded does not count."""
         self._began = time.perf_counter()
 
+    def begin_as(self, start: HealedStart | None) -> None:
+        """Begin as `healing` has chosen; None: as the model likes."""
+        self.healing, self._healed = None, start
+        if start is not None:
+            self._start -= start.num_replaced
+            del self.request.ids[self._start :]
+            self._decoder = self._new_decoder()
+            self._set_controls()
+
     def resume(
-        self, ids: Sequence[int], answer_ids: Sequence[int], num_generated: int, *, source_index: int = 0
+        self,
+        ids: Sequence[int],
+        answer_ids: Sequence[int],
+        num_generated: int,
+        *,
+        source_index: int = 0,
+        healed: HealedStart | None = None,
     ) -> None:
         """Continue an answer that has begun: `ids` are those of the prompt and of the answer so far.
 
         The decoder joins the next tokens to `answer_ids`; `num_generated` tokens count as generated, in the limit
         `max_tokens` and as the index of the next random number. Of several sources, it goes on with that of an index:
-        then the ids are those of its translation alone.
+        then the ids are those of its translation alone. If the prompt was `healed`, they are without the tokens that
+        the first one replaces.
         """
+        self.healing, self._healed = None, healed
+        if healed is not None:
+            self._decoder = self._new_decoder()
+            self._set_controls()
         if source_index:
             self._source_index, self.request.source = source_index, self._sources[source_index].ids
         self.request.ids, self.request.num_generated = list(ids), num_generated
@@ -104,14 +130,24 @@ class Answer:
             logit_bias=self._logit_bias,
             begins_text=self._begins_text,
         )  # fmt: skip
-        other.resume(request.ids, request.ids[self._start :], request.num_generated, source_index=self._source_index)
+        other.resume(
+            request.ids, request.ids[self._start :], request.num_generated, source_index=self._source_index,
+            healed=self._healed,
+        )  # fmt: skip
+        if self.healing and self._vocabulary:
+            other.healing = Healing(self._vocabulary, request.ids)
         return other
+
+    def adopt(self, other: "Answer") -> None:
+        """Become what a sibling has become."""
+        self.request.ids, self.request.settings = other.request.ids, other.request.settings
+        self.healing, self._healed, self._start = None, other._healed, other._start
 
     def search(self) -> BeamSearch:
         """Return a beam search for the rest of the answer."""
         controls, start = self._controls, self._start
         adjust = None if controls is None else lambda ids: controls.biases(ids, start)
-        bans, decode = self.request.settings.ban, self.tokenizer.decode
+        bans, decode = self.request.settings.ban, self._decode
         allows = (lambda ids: not has_banned(decode(ids[start:]), bans)) if bans else None
         return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
 
@@ -145,7 +181,7 @@ class Answer:
     def text(self) -> str:
         """The text of the answer so far, up to the first stop text."""
         ids = [id for id in self.request.ids[self._start :] if id not in self.request.end_ids]
-        text = self._earlier + self.tokenizer.decode(ids, begins_text=self._begins_text)
+        text = self._earlier + self._decode(ids, begins_text=self._begins_text)
         ends = [end for stop in self.request.settings.stop if (end := text.find(stop)) >= 0]
         return text[: min(ends, default=None)]
 
@@ -163,7 +199,7 @@ class Answer:
         """
         previous, self.request.settings = self.request.settings, self.settings()
         if previous is not self.request.settings:
-            self._controls = Controls.of(self.request.settings, self._vocabulary, self._logit_bias)
+            self._set_controls()
             self._watch_bans()
             if self._vocabulary is not None and previous.steer != self.request.settings.steer:
                 self.request.steering = self._vocabulary.steering(self.request.settings)
@@ -240,7 +276,7 @@ class Answer:
         if (rest := self._decoder.flush()) and self._held:
             self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
         self._held.append(self._token(end, source.space))
-        self._decoder = self.tokenizer.stream(begins_text=self._begins_text)
+        self._decoder = self._new_decoder()
         yield from self._release()
         if self.finished is None:
             yield from self._pop_complete()
@@ -254,7 +290,7 @@ class Answer:
         self._bans = self._redraw = None
         if texts := self.request.settings.ban:
             shown = self.request.ids[self._start : len(self.request.ids) - len(self._held)]
-            self._bans = BanWatch(texts, self.tokenizer.decode(shown))
+            self._bans = BanWatch(texts, self._decode(shown))
             for token in self._held:
                 self._bans.push(token.text)
 
@@ -291,7 +327,7 @@ class Answer:
         request.num_generated = first + earlier
         assert self._bans is not None
         self._bans.truncate(first - shown)
-        self._decoder = self.tokenizer.stream(begins_text=self._begins_text)
+        self._decoder = self._new_decoder()
         for id in request.ids[start:]:
             self._decoder.push(id)
         return drawn
@@ -355,7 +391,23 @@ class Answer:
         tops = sampled.top_logprobs[: self.top_logprobs]
         likeliest = tuple(TopLogprob(id, self.tokenizer.token_text(id), logprob) for id, logprob in tops)
         avoided = self._avoided.pop(len(self.request.ids) - self._start - 1, ()) if self._avoided else ()
-        return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest, avoided)
+        is_first = len(self.request.ids) == self._start + 1
+        replaced = self._healed.num_replaced if self._healed and is_first else None
+        return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest, avoided, replaced)
+
+    def _set_controls(self) -> None:
+        first_ids = self._healed.allowed if self._healed else None
+        self._controls = Controls.of(self.request.settings, self._vocabulary, self._logit_bias, first_ids)
+
+    def _new_decoder(self) -> StreamDecoder:
+        """Return a decoder for the tokens of the answer from the first one on."""
+        skipped = self._healed.num_bytes if self._healed else 0
+        return self.tokenizer.stream(begins_text=self._begins_text, skipped=skipped)
+
+    def _decode(self, ids: Sequence[int], *, begins_text: bool = True) -> str:
+        """Decode tokens of the answer from the first one on."""
+        skipped = self._healed.num_bytes if self._healed else 0
+        return self.tokenizer.decode(ids, begins_text=begins_text, skipped=skipped)
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began

@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
 
-from tinychat.generate.engine import Request, SampledToken
+from tinychat.generate.engine import ALL_TOKENS, Request, SampledToken
 
 SLOT_STRIDE = 1 << 20
 """Difference of the slots of two beams of one answer: more than there are answers at once."""
-ALL_TOKENS = 1 << 30
-"""Number of likeliest tokens to ask for where all are wanted."""
 
 Allows = Callable[[Sequence[int]], bool]
 """Returns whether a sequence of ids may be a beginning of the answer, or all of it."""

@@ -7,13 +7,13 @@ sum, the probabilities are those of one draw, to which temperature and filters a
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError, Interrupted
 from tinychat.events import ChoiceProbabilities, ChoiceProbability
 from tinychat.generate.bans import has_banned
-from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, uniform
+from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, next_logprobs, uniform
 from tinychat.pattern import find_pattern
 from tinychat.tokenizer.tokenizer import Tokenizer
 
@@ -72,7 +72,7 @@ class Choices:
                 if before not in known:
                     if should_stop():
                         raise Interrupted("the choices are not weighed: it was stopped")
-                    known[before] = _logprobs(engine, request, (*request.ids[:start], *before))
+                    known[before] = next_logprobs(engine, [(request, [*request.ids[:start], *before])])[0]
                 total, before = total + known[before][id], (*before, id)
             return total
 
@@ -80,9 +80,9 @@ class Choices:
         logprobs = []
         for ids in sorted(encoded.values()):  # the cache of keys and values holds the beginning that two of them share
             after = [logprob(ids, end) for end in ends]
-            logprobs.append(logprob((), ids) + (_log_sum(after) if after else 0.0))
+            logprobs.append(logprob((), ids) + (log_sum(after) if after else 0.0))
         texts = sorted(encoded, key=encoded.__getitem__)
-        own = [logprob - _log_sum(logprobs) for logprob in logprobs]
+        own = [logprob - log_sum(logprobs) for logprob in logprobs]
         drawn = filter_choices(own, settings)
         probabilities = list(map(ChoiceProbability, texts, map(math.exp, own), drawn))
         return cls([encoded[text] for text in texts], probabilities, known)
@@ -149,18 +149,7 @@ def _is_asked(text: str, settings: Settings) -> bool:
     return is_match and text.startswith(settings.begin or "")
 
 
-def _logprobs(engine: Engine, request: Request, ids: Sequence[int]) -> dict[int, float]:
-    """Return the log-probability of every token after `ids`."""
-    request = replace(request, ids=list(ids), num_generated=0, biases=None)
-    ((token,),) = engine.extend([request], 1, top_logprobs=MAX_VOCABULARY)
-    return dict(token.top_logprobs)
-
-
-MAX_VOCABULARY = 1 << 30
-"""Number of log-probabilities to ask for where all are wanted."""
-
-
-def _log_sum(logarithms: Sequence[float]) -> float:
-    """Return the logarithm of the sum of numbers given by their logarithms."""
-    highest = max(logarithms)
-    return highest + math.log(sum(math.exp(one - highest) for one in logarithms))
+def log_sum(logarithms: Sequence[float]) -> float:
+    """Return the logarithm of the sum of numbers given by their logarithms; −∞ of none."""
+    highest = max(logarithms, default=-math.inf)
+    return highest if highest == -math.inf else highest + math.log(sum(math.exp(one - highest) for one in logarithms))

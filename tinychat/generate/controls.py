@@ -7,7 +7,7 @@ Where none is in force, nothing here is run.
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from tinychat.config.settings import SETTINGS, Settings
@@ -38,18 +38,26 @@ class Controls:
 
     @classmethod
     def of(
-        cls, settings: Settings, vocabulary: Vocabulary | None, logit_bias: Mapping[int, float] | None = None
+        cls,
+        settings: Settings,
+        vocabulary: Vocabulary | None,
+        logit_bias: Mapping[int, float] | None = None,
+        first_ids: Collection[int] | None = None,
     ) -> "Controls | None":
-        """Return the controls that the settings and the biases of tokens put in force.
+        """Return the controls that the settings, the biases of tokens and the ids of a first token put in force.
 
         None if there are none, or no vocabulary.
         """
         active = [name for name in MAKERS if getattr(settings, name) != SETTINGS[name].neutral]
         makers = dict.fromkeys(MAKERS[name] for name in active)  # one control may be that of several settings
-        if vocabulary is None or not (active or logit_bias):
+        if vocabulary is None or not (active or logit_bias or first_ids is not None):
             return None
         controls = [make(settings, vocabulary) for make in makers]
-        return cls([*controls, TokenBiases(logit_bias)] if logit_bias else controls, vocabulary)
+        if logit_bias:
+            controls.append(TokenBiases(logit_bias))
+        if first_ids is not None:
+            controls.append(FirstToken(first_ids))
+        return cls(controls, vocabulary)
 
     def __init__(self, controls: Sequence[Control], vocabulary: Vocabulary) -> None:
         self._controls, self._zeros = controls, bytes(4 * vocabulary.size)
@@ -110,6 +118,18 @@ class TokenBiases:
     def adjust(self, biases: "array[float]", ids: Sequence[int], start: int) -> None:
         for id, bias in self._biases.items():
             biases[id] += bias
+
+
+class FirstToken:
+    """Forbid all but some tokens at the beginning of an answer."""
+
+    def __init__(self, allowed: Collection[int]) -> None:
+        self._allowed, self.is_done = allowed, False
+
+    def adjust(self, biases: "array[float]", ids: Sequence[int], start: int) -> None:
+        self.is_done = len(ids) > start
+        if not self.is_done:
+            allow_only(biases, self._allowed)
 
 
 class NoRepeatNgram:

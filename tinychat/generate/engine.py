@@ -4,7 +4,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from tinychat.config.settings import Settings
@@ -219,6 +219,16 @@ class Engine(Protocol):
             uniform: the random number that draws the token; None if it is not known.
             drawn: id of the token that was drawn; None if it is not known.
         """
+
+
+ALL_TOKENS = 1 << 30
+"""Number of likeliest tokens to ask for where all are wanted."""
+
+
+def next_logprobs(engine: Engine, requests: Sequence[tuple[Request, list[int]]]) -> list[dict[int, float]]:
+    """Return the log-probability of every token after some ids, in the place of those of each request."""
+    asked = [replace(request, ids=ids, num_generated=0, biases=None) for request, ids in requests]
+    return [dict(token.top_logprobs) for (token,) in engine.extend(asked, 1, top_logprobs=ALL_TOKENS)]
 
 
 def window_start(length: int, context_length: int) -> int:

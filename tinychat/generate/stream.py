@@ -14,7 +14,8 @@ from tinychat.events import Candidates, Finished, FinishReason, Notice, Record, 
 from tinychat.generate.answer import Answer
 from tinychat.generate.beam_search import BeamSearch
 from tinychat.generate.choices import Choices
-from tinychat.generate.engine import Engine
+from tinychat.generate.engine import Engine, next_logprobs, uniform
+from tinychat.generate.healing import DRAW
 from tinychat.pattern import find_pattern
 
 MAX_CALL_SECONDS = 0.015
@@ -57,7 +58,7 @@ class Batch:
             one.begin()
             if settings.choices:
                 self._choosing.add(one)
-            elif settings.num_beams > 1:
+            elif settings.num_beams > 1 and one.healing is None:
                 self._searches[one] = one.search()
             self.answers.append(one)
 
@@ -83,6 +84,8 @@ class Batch:
         self.answers = [answer for answer in self.answers if answer.finished is None]
 
     def _step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
+        if any(answer.healing for answer in self.answers) and not self.should_stop():
+            self._heal()
         unfinished: list[Answer] = []
         stop = self.should_stop()
         for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
@@ -116,6 +119,19 @@ class Batch:
                     search.advance([next(generated) for _ in own])
                 else:
                     yield answer, answer.update(next(generated), self.engine, self.should_stop)
+
+    def _heal(self) -> None:
+        """Choose how the answers begin that heal their prompts: a few calls of the engine, for all of them together."""
+        healing = [(answer, answer.healing) for answer in self.answers if answer.healing]
+        while waiting := [(answer.request, one, ids) for answer, one in healing if (ids := one.ids) is not None]:
+            found = next_logprobs(self.engine, [(request, ids) for request, _, ids in waiting])
+            for (_, one, _), logprobs in zip(waiting, found, strict=True):
+                one.advance(logprobs)
+        for answer, one in healing:
+            request = answer.request
+            answer.begin_as(one.choose(request.settings, uniform(request.seed, request.prompt_index, DRAW)))
+            if request.settings.num_beams > 1:
+                self._searches[answer] = answer.search()
 
     def _choose(self, answer: Answer) -> Iterator[Record]:
         try:
@@ -206,7 +222,7 @@ class _BestOf:
             return
         ranked = sorted(self.candidates, key=self._score, reverse=True)
         best = ranked[0]
-        self.answer.request.ids, self.answer.request.settings = best.request.ids, best.request.settings
+        self.answer.adopt(best)
         *others, last = (record for record in self._records[best] if not isinstance(record, SettingsChanged))
         yield from others
         yield Candidates(tuple((self._text(one), self._score(one)) for one in ranked))

@@ -397,7 +397,8 @@ class AnswerView(LiveView):
             parts.append(f"{tokens_per_second:,.0f} tok/s")
         if self._session.turns:
             turn, context_length = self._session.turns[-1], self._session.model.config.context_length
-            parts.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context_length):.0%}")
+            read = len(turn.prompt_ids) - turn.num_replaced + len(turn.tokens)
+            parts.append(f"context {min(1.0, read / context_length):.0%}")
         return parts
 
 

@@ -13,16 +13,19 @@ from tinychat.events import AvoidedText, Finished, Record, Token
 class PackedTokens(Sequence[Token]):
     """Tokens without alternatives, in a sixth of the memory: a session may have thousands of answers."""
 
-    __slots__ = ("_avoided", "_text", "_values")
+    __slots__ = ("_avoided", "_replaced", "_text", "_values")
     _FORMAT = struct.Struct("=iddi")
     """Id, log-probability, seconds, and the length of the text up to the end of the token."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
         values, texts, end = bytearray(), [], 0
         self._avoided: dict[int, tuple[AvoidedText, ...]] = {}
+        self._replaced: int | None = None  # by the first token
         for position, token in enumerate(tokens):
             if token.avoided:
                 self._avoided[position] = token.avoided
+            if position == 0:
+                self._replaced = token.replaced
             end += len(token.text)
             texts.append(token.text)
             values += self._FORMAT.pack(token.id, token.logprob, token.seconds, end)
@@ -49,7 +52,8 @@ class PackedTokens(Sequence[Token]):
         offset = position * self._FORMAT.size
         id, logprob, seconds, end = self._FORMAT.unpack_from(self._values, offset)
         start = self._FORMAT.unpack_from(self._values, offset - self._FORMAT.size)[-1] if position else 0
-        return Token(id, self._text[start:end], logprob, seconds, avoided=self._avoided.get(position, ()))
+        avoided, replaced = self._avoided.get(position, ()), None if position else self._replaced
+        return Token(id, self._text[start:end], logprob, seconds, avoided=avoided, replaced=replaced)
 
 
 @dataclass(slots=True)
@@ -58,7 +62,8 @@ class Turn:
 
     prompt: str
     prompt_ids: list[int] = field(default_factory=list)
-    """The ids that the answer continues; empty, except in the newest turn: they are computed again when needed."""
+    """The ids of all tokens before the answer, whose first one may replace some of them; empty, except in the newest
+    turn: they are computed again when needed."""
     tokens: Sequence[Token] = field(default_factory=list)
     finished: Finished | None = None
     saved_text: str | None = None
@@ -77,6 +82,11 @@ class Turn:
     @property
     def answer(self) -> str:
         return self.text_before(len(self.tokens))
+
+    @property
+    def num_replaced(self) -> int:
+        """The number of tokens at the end of the prompt that the first token of the answer replaces."""
+        return (self.tokens[0].replaced or 0) if self.tokens else 0
 
     def text_before(self, index: int) -> str:
         """Return the text of the answer before the token at an index."""

@@ -110,7 +110,8 @@ def request_at(model: OpenModel, turn: Turn, index: int) -> Request:
     (ids, source), settings = ids_before(model, turn, index), model.settings_at(turn, index)
     request = Request(0, ids, index, settings, seed=0, end_ids=model.prompt_encoder.end_ids, source=source)
     request.steering = model.vocabulary.steering(settings)
-    if controls := Controls.of(settings, model.vocabulary):
+    healed = model.healed_start(turn, turn.tokens[0].id) if index == 0 else None
+    if controls := Controls.of(settings, model.vocabulary, first_ids=healed.allowed if healed else None):
         request.biases = controls.biases(ids, len(ids) - (index - model.sentence_before(turn, index)[1]))
     return request
 

@@ -10,6 +10,7 @@ from tinychat.events import Notice
 from tinychat.formats.registry import open_model
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine, fresh_seed
+from tinychat.generate.healing import HealedStart, Healing
 from tinychat.generate.loading import EngineLoader, load_engine
 from tinychat.generate.prompts import PromptEncoder, RunningText, Source
 from tinychat.generate.vocabulary import Vocabulary
@@ -40,7 +41,7 @@ class OpenModel:
         settings.replace(self.info.settings, Origin.MODEL)
         self._settings = settings
         self._loading: EngineLoader | None = None
-        self._has_told_steering = self._has_told_system = False
+        self._has_told_steering = self._has_told_system = self._has_told_healing = False
 
     @property
     def name(self) -> str:
@@ -152,7 +153,21 @@ class OpenModel:
             seed=fresh_seed() if seed is None else seed, prompt_index=len(turns) if index is None else index,
             end_ids=encoder.end_ids, top_logprobs=top_logprobs, sources=self._sources(prompt, settings()),
             vocabulary=self.vocabulary, logit_bias=logit_bias, begins_text=encoder.begins_text(ids),
+            heals=self._heals(settings()),
         )  # fmt: skip
+
+    def _heals(self, settings: Settings) -> bool:
+        """Return whether an answer with these settings heals its prompt; by default, if its model was trained here."""
+        is_wanted = settings.token_healing == "on" or (
+            settings.token_healing == "auto" and self.info.foreign is None and self.tokenizer.is_cut_by_words
+        )
+        return is_wanted and self._can_heal and not (settings.begin or settings.regex or settings.choices)
+
+    @property
+    def _can_heal(self) -> bool:
+        """Whether a prompt of this model may end within a word whose tokens would be others if it were whole."""
+        tokenizer = self.tokenizer
+        return self.info.mode == "completion" and tokenizer.knows_bytes and tokenizer.kind != "char"
 
     def settings_at(self, turn: Turn, index: int) -> Settings:
         """Return the settings that drew the token at an index of an answer; the current ones if they are unknown."""
@@ -178,30 +193,61 @@ class OpenModel:
         sources = self._sources(turn.prompt, turn.settings or self._settings.current)
         return sources[min(self.sentence_before(turn, position)[0], len(sources) - 1)].ids if sources else None
 
-    def resume(self, answer: Answer, turn: Turn, position: int, num_generated: int) -> None:
-        """Let a new answer to the prompt of a turn go on from index `position` of that turn's answer."""
+    def resume(
+        self, answer: Answer, turn: Turn, position: int, num_generated: int, forced_ids: Sequence[int] = ()
+    ) -> None:
+        """Let a new answer to the prompt of a turn go on from index `position` of that turn's answer.
+
+        `forced_ids` are to come next.
+        """
         sentence, first = self.sentence_before(turn, position)
         ids = [token.id for token in turn.tokens[first:position]]
-        answer.resume(self.ids_before(turn, position), ids, num_generated, source_index=sentence)
+        before, healed = self.ids_before(turn, position), None
+        if position == 0 and forced_ids:
+            healed = self.healed_start(turn, forced_ids[0])
+            if healed is None:  # a token that follows the prompt as it was typed
+                before = self._prompt_ids(turn)
+        elif position:
+            healed = self.healed_start(turn, turn.tokens[0].id)
+        answer.resume(before, ids, num_generated, source_index=sentence, healed=healed)
+
+    def healed_start(self, turn: Turn, id: int) -> HealedStart | None:
+        """Return how the answer of a turn healed its prompt, with the id of its first token; None if it did not so."""
+        if not turn.tokens or turn.tokens[0].replaced is None:
+            return None
+        return Healing(self.vocabulary, self._prompt_ids(turn)).find(turn.num_replaced, id)
 
     def ids_before(self, turn: Turn, position: int) -> list[int]:
         """Return the ids of all tokens before index `position` of an answer, those of its prompt included.
 
         Of a translation of several sentences, those of the sentence at that index.
         """
-        prompt = turn.prompt_ids
-        if not prompt:
-            settings, turns = turn.settings or self._settings.current, self.history(turn.path()[:-1])
-            prompt = self.make_answer(turn.prompt, turns=turns, settings=lambda: settings).ids
-        saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text else []
+        prompt = self._prompt_ids(turn)
+        prompt = prompt[: len(prompt) - turn.num_replaced]
+        is_one_text = self.info.mode == "completion"
+        saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text and not is_one_text else []
         _, first = self.sentence_before(turn, position)
         return [*prompt, *([] if first else saved), *(token.id for token in turn.tokens[first:position])]
+
+    def _prompt_ids(self, turn: Turn) -> list[int]:
+        """Return the ids of all tokens before an answer; in one text with it, also those of its saved part."""
+        saved = turn.saved_text if self.info.mode == "completion" else None
+        if turn.prompt_ids and not saved:
+            return turn.prompt_ids
+        settings, turns = turn.settings or self._settings.current, self.history(turn.path()[:-1])
+        return self.make_answer(turn.prompt + (saved or ""), turns=turns, settings=lambda: settings).ids
 
     def notices(self, settings: Settings) -> Iterator[Notice]:
         """Yield notices of what the settings mean for this model; each comes once."""
         if settings.steer is not None and not self._has_told_steering and self.engine.about.startswith("native"):
             self._has_told_steering = True
             yield Notice("the torch engine answers while /steer is set; `/steer off` goes back to the native one")
+        if settings.token_healing == "on" and not self._can_heal and not self._has_told_healing:
+            self._has_told_healing = True
+            is_char = self.tokenizer.kind == "char"
+            why = "its tokens are characters" if is_char else "the text of its tokens depends on those around them"
+            why = why if self.info.mode == "completion" else "it continues no text"
+            yield Notice(f"{self.name} heals no prompts: {why}")
         if settings.system and not self._has_told_system:
             self._has_told_system = True
             try:

@@ -148,7 +148,7 @@ class Session:
         old, model = self._last_turn(), self.model
         kept = old.tokens[:position]
         answer = model.make_answer(old.prompt, turns=model.history(self.turns[:-1]))
-        model.resume(answer, old, position, num_generated=position)
+        model.resume(answer, old, position, num_generated=position, forced_ids=forced_ids)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < position],
             model=model.reference, settings=answer.request.settings,

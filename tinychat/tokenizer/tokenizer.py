@@ -99,6 +99,11 @@ class Tokenizer:
         """Whether tokens of words include the space before them: the first word of a text is then a different token."""
         return self.has_fixed_bytes and any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
 
+    @cached_property
+    def is_cut_by_words(self) -> bool:
+        """Whether it was trained here on words, or pieces of words, of which the longest that is known is taken."""
+        return self.kind in ("word", "wordpiece") and self.inner.post_processor is None
+
     def special(self, role: str) -> int | None:
         """Return the id of the special token for a role, a key of `SPECIAL_TOKENS`; None if there is none."""
         return next((id for name in SPECIAL_TOKENS[role] if (id := self.token_id(name)) is not None), None)
@@ -245,25 +250,26 @@ class Tokenizer:
 
     # --- ids → text ---------------------------------------------------------------------------------------------
 
-    def decode(self, ids: Sequence[int], *, begins_text: bool = True) -> str:
+    def decode(self, ids: Sequence[int], *, begins_text: bool = True, skipped: int = 0) -> str:
         """Decode ids; special tokens have no text, and bytes that form no character become \ufffd.
 
         Some tokenizers add a space before each text; decoding takes it away again, unless the ids continue a text.
+        The first `skipped` bytes are left out, if `knows_bytes`.
         """
         if self._bytes_of is not None:
             data = b"".join(_bytes_at(self._bytes_of, id) for id in ids)
             if begins_text and self._adds_space:
                 data = data.removeprefix(b" ")
-            return data.decode("utf-8", "replace")
+            return data[skipped:].decode("utf-8", "replace")
         if begins_text:
             return str(call(self.inner.decode, list(ids)))
         word = self._some_word
         return self.decode([word, *ids]).removeprefix(self.decode([word]))
 
-    def stream(self, *, begins_text: bool = True) -> "StreamDecoder":
+    def stream(self, *, begins_text: bool = True, skipped: int = 0) -> "StreamDecoder":
         """Return a decoder for ids that come one at a time; its texts, joined, are what `decode` returns for all."""
         if self._bytes_of is not None:
-            return ByteStream(self._bytes_of, skips_space=begins_text and self._adds_space)
+            return ByteStream(self._bytes_of, skips_space=begins_text and self._adds_space, skipped=skipped)
         return WindowStream(self.decode, self._specials, self._single_bytes, [] if begins_text else [self._some_word])
 
     def token_text(self, id: int) -> str:
@@ -293,6 +299,11 @@ class Tokenizer:
         if id in self._single_bytes:
             return bytes.fromhex(token[3:5])
         return self.decode([id], begins_text=begins_text).encode()
+
+    @property
+    def knows_bytes(self) -> bool:
+        """Whether each token has bytes of its own, apart from a space that a text may begin with."""
+        return self._bytes_of is not None
 
     @property
     def has_fixed_bytes(self) -> bool:
@@ -490,11 +501,11 @@ def _bytes_at(bytes_of: Sequence[bytes], id: int) -> bytes:
 class ByteStream:
     """Decodes tokens that each stand for some bytes of UTF-8, which are given by id.
 
-    A space at the very beginning is left out if it `skips_space`.
+    A space at the very beginning is left out if it `skips_space`, and the first `skipped` bytes.
     """
 
-    def __init__(self, bytes_of: Sequence[bytes], *, skips_space: bool = False) -> None:
-        self._bytes_of, self._skips_space = bytes_of, skips_space
+    def __init__(self, bytes_of: Sequence[bytes], *, skips_space: bool = False, skipped: int = 0) -> None:
+        self._bytes_of, self._skips_space, self._skipped = bytes_of, skips_space, skipped
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pending = False
 
@@ -503,6 +514,8 @@ class ByteStream:
         data = _bytes_at(self._bytes_of, id)
         if self._skips_space and data:
             data, self._skips_space = data.removeprefix(b" "), False
+        if self._skipped and data:
+            data, self._skipped = data[self._skipped :], 0
         if data.isascii() and not self.pending:
             return data.decode("ascii")  # in a quarter of the decoder's time
         text = self._decoder.decode(data)
