@@ -43,6 +43,8 @@ class SettingValues(TypedDict, total=False):
     r"""End the answer before this text (\n is a newline) [–]."""
     system: str | None
     """Instructions to a chat model that has a system role [–]."""
+    token_healing: Literal["auto", "on", "off"]
+    """Finish a word that the prompt ends within, in completions [auto]."""
     begin: str | None
     """Text that every answer begins with [–]."""
     regex: str | None
