@@ -61,7 +61,7 @@ def test_a_name_an_alias_or_a_unique_beginning_is_enough(typed: str, name: str) 
         ("histroy", "there is no command /histroy", "did you mean /tree?"),
         ("num_predict", "there is no command /num_predict", "did you mean /max-tokens?"),
         ("clear2", "there is no command /clear2", "did you mean /clear?"),
-        ("to", "/to could be /tokens, /top-k, /top-p", "type some more of it"),
+        ("to", "/to could be /token-healing, /tokens, /top-k, /top-p", "type some more of it"),
     ],
 )
 def test_a_wrong_name_is_answered_with_the_nearest(typed: str, problem: str, remedy: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tinychat.api.model import load
+from tinychat.commands.inspect import bar_chart
 from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.events import Notice, Record, Token
@@ -41,7 +42,9 @@ WORDS = make_words()
 def open_tales(engine: str = "native", **values: Any) -> OpenModel:
     settings = SettingStore()
     model = OpenModel(TALES, settings)
-    settings.update({"engine": engine, "precision": "f32", "max_tokens": 8, "seed": 1, **values}, Origin.FLAG)
+    settings.update(
+        {"engine": engine, "threads": 1, "precision": "f32", "max_tokens": 8, "seed": 1, **values}, Origin.FLAG
+    )
     return model
 
 
@@ -151,6 +154,9 @@ def test_what_is_shown_of_an_answer_is_what_was_drawn() -> None:
     odds = probabilities_at(model, turn, 0)
     drawn = next(one for one in odds if one.id == turn.tokens[0].id)
     assert (drawn.logprob, drawn.probability) == (pytest.approx(turn.tokens[0].logprob), 1)
+    chart = bar_chart(model, turn, 0, odds)
+    assert all(bar.label.startswith("' fr") for bar in chart.bars)
+    assert chart.notes == ("token healing: in place of 2 tokens of the prompt, one that begins with ' fr'",)
     list(session.answer("and then"))  # the ids of the turn before are computed again
     session.conversation.go_to(1)
     assert probabilities_at(model, turn, 0) == odds

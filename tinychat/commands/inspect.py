@@ -84,7 +84,8 @@ def why(session: Session, text: str) -> Result:
         return bar_chart(session.model, turn, index, odds_at(index))
 
     def branch_from(index: int, bar: int) -> Answer:
-        return branch_at(session, turn, index, [_shown(odds_at(index), turn.tokens[index])[bar].id])
+        shown = _shown(odds_at(index), turn.tokens[index], session.model.tokenizer)
+        return branch_at(session, turn, index, [shown[bar].id])
 
     count = len(turn.tokens)
     return TokenBrowser(_parse_token(text, turn, "why"), count, bars_at, branch_from)
@@ -157,8 +158,14 @@ def _parse_token(text: str, turn: Turn, name: str) -> int:
     return most_surprising(turn)
 
 
-def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenProbability]:
-    """Return the likeliest tokens, and the drawn one if it is not among them."""
+def _shown(probabilities: list[TokenProbability], token: Token, tokenizer: Tokenizer) -> list[TokenProbability]:
+    """Return the likeliest tokens, and the drawn one if it is not among them.
+
+    Where it replaces the end of the prompt, only those that could have.
+    """
+    if token.replaced:
+        typed = _replaced_text(token, tokenizer)
+        probabilities = [one for one in probabilities if tokenizer.token_text(one.id).startswith(typed)]
     rest = probabilities[MAX_ALTERNATIVES:]
     return probabilities[:MAX_ALTERNATIVES] + [one for one in rest if one.id == token.id]
 
@@ -179,7 +186,7 @@ def bar_chart(model: OpenModel, turn: Turn, index: int, probabilities: list[Toke
         f" · surprisal {-drawn.logprob / math.log(2):z.1f} bits · entropy {entropy:z.1f} bits",
         tuple(
             Bar(name(one.id), math.exp(one.logprob), one is drawn, one.probability)
-            for one in _shown(probabilities, token)
+            for one in _shown(probabilities, token, model.tokenizer)
         ),
         notes=(*_healed(token, model.tokenizer), *_avoided(token)),
         context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
@@ -196,12 +203,17 @@ def _healed(token: Token, tokenizer: Tokenizer) -> tuple[str, ...]:
     """Return a note that tells how the first token of an answer goes on with the last word of its prompt."""
     if token.replaced is None:
         return ()
-    if not token.replaced:
-        return ("token healing: the tokens after the prompt's last word are those that end it, or those that go on",)
-    typed = tokenizer.token_text(token.id).removesuffix(token.text)
-    return (
-        f"token healing: in place of {count(token.replaced, 'token')} of the prompt, all that begin with {typed!r}",
-    )
+    if token.replaced:
+        place = f"in place of {count(token.replaced, 'token')} of the prompt"
+        return (f"token healing: {place}, one that begins with {_replaced_text(token, tokenizer)!r}",)
+    if token.text[:1].isalnum():
+        return ("token healing: the prompt ends within a word, with which this token goes on",)
+    return ("token healing: the prompt's last word is whole, so this token does not go on with it",)
+
+
+def _replaced_text(token: Token, tokenizer: Tokenizer) -> str:
+    """Return the end of the prompt that the first token of an answer replaces."""
+    return tokenizer.token_text(token.id).removesuffix(token.text)
 
 
 def _avoided(token: Token) -> tuple[str, ...]:
