@@ -18,7 +18,7 @@ from tinychat.session.session import Session
         ("/temperature ", ["0.8", "0"]),
         ("/set top-p ", ["0.95", "0.5"]),
         ("/model p", ["parrot"]),
-        ("/help tok", ["tokens"]),
+        ("/help tok", ["token-healing", "tokens"]),
         ("/device cu", ["cuda"]),
         ("tem", []),
         ("//tem", []),
