@@ -202,3 +202,17 @@ def test_python_reports_it_and_can_look_inside() -> None:
         why = model.why(answer, 0)
         assert (why.rank, why.ids[0], why.probabilities[0]) == (1, answer.tokens[0].id, 1)
         assert why.surprisal == pytest.approx(-answer.tokens[0].logprob / math.log(2), abs=1e-4)
+
+
+@pytest.mark.usefixtures("native")
+def test_candidates_for_one_answer_begin_alike() -> None:
+    prompt, model = "A knight wan", open_tales(best_of=4, temperature=1, top_p=1.0)
+    ids = model.prompt_encoder.encode(prompt)
+    ways = []
+    for seed in range(6):
+        batch = Batch(model.engine)
+        batch.add(model.make_answer(prompt, seed=seed))
+        list(batch.step())
+        ways.append({tuple(one.ids[: len(ids) - 1]) == tuple(ids[:-1]) for one in batch.answers})
+    assert {len(found) for found in ways} == {1}
+    assert set.union(*ways) == {True, False}  # " wan" is cut before "n" in "want", and before " wa" in "wanted"

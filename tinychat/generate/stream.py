@@ -128,7 +128,8 @@ class Batch:
             for (_, one, _), logprobs in zip(waiting, found, strict=True):
                 one.advance(logprobs)
         for answer, one in healing:
-            request = answer.request
+            # Candidates for one answer all begin alike: their log-probabilities are compared.
+            request = (self._groups[answer].answer if answer in self._groups else answer).request
             answer.begin_as(one.choose(request.settings, uniform(request.seed, request.prompt_index, DRAW)))
             if request.settings.num_beams > 1:
                 self._searches[answer] = answer.search()
