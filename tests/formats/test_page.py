@@ -19,7 +19,7 @@ import torch
 from tokenizers import pre_tokenizers
 
 from tinychat.config.settings import Settings
-from tinychat.errors import ModelError, TokenizerError
+from tinychat.errors import TokenizerError
 from tinychat.formats.page import pack_model, render_page, tokenizer_spec, write_page
 from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
@@ -233,9 +233,15 @@ def test_a_browser_that_lacks_something_is_told(chatter: Path, tmp_path: Path, l
 
 @needs_node
 @pytest.mark.slow
-def test_the_memory_of_the_kernel_is_bounded_by_the_file(tmp_path: Path) -> None:
-    write_page(open_info(find_model("smalltalk")), tmp_path / "m.html")
-    assert in_node(tmp_path / "m.html", ("memory", None))[0] < 2.6 * (tmp_path / "m.html").stat().st_size
+def test_the_memory_of_the_kernel_grows_with_the_conversation(tmp_path: Path) -> None:
+    info = open_info(find_model("smalltalk"))
+    write_page(info, tmp_path / "m.html")
+    some, many = (("score", [[5] * length, 1, None]) for length in (60, 500))
+    _, after_some, _, after_many = in_node(tmp_path / "m.html", some, ("memory", None), many, ("memory", None))
+    size, shape = (tmp_path / "m.html").stat().st_size, info.architecture
+    keys_and_values = 2 * 4 * shape["n_layer"] * shape["d_model"] * (512 - 64)  # in steps of 64 tokens
+    assert after_some < 1.2 * size
+    assert after_many - after_some == pytest.approx(keys_and_values, abs=1 << 16)
 
 
 def test_a_page_begins_with_a_conversation(tmp_path: Path) -> None:
@@ -335,12 +341,6 @@ def test_what_a_page_cannot_run_is_refused(tmp_path: Path) -> None:
         inner.pre_tokenizer = pre_tokenizers.Sequence(steps)
         with pytest.raises(TokenizerError, match="a page knows no tokenizer with the pattern"):
             tokenizer_spec(Tokenizer(inner))
-
-
-def test_a_vocabulary_that_the_stack_does_not_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinychat.formats.page.MAX_VOCABULARY", 9)
-    with pytest.raises(ModelError, match=r"m has \d+ different tokens, and a page up to 9"):
-        render_page(save(tmp_path / "m", tokenizer_of("char")))
 
 
 def test_end_tokens_of_a_model_end_answers(tmp_path: Path) -> None:

@@ -62,8 +62,6 @@ SHARED_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty
 NOT_SHOWN = "## Train it again"
 """Section of a card that the page leaves out: it may name folders of the machine that trained the model."""
 MAX_TITLE = 80
-MAX_VOCABULARY = 180_000
-"""Different tokens: the kernel's stack, of 2 MB (see native/wasm.py), holds two numbers of 4 bytes for each."""
 
 
 def write_page(info: ModelInfo, path: Path, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()) -> None:
@@ -113,9 +111,6 @@ def pack_model(info: ModelInfo, precision: str | None = None, chat: Iterable[tup
         TokenizerError: If the page does not know its tokenizer.
     """
     config = checked_config(info)
-    if config.vocab_size > MAX_VOCABULARY:
-        problem = f"{info.name} has {config.vocab_size:,} different tokens, and a page up to {MAX_VOCABULARY:,}"
-        raise ModelError(problem, "choose another model")
     if precision is None:
         losses = read_losses(info)
         is_accurate = losses is None or is_int8_accurate(losses)

@@ -3,6 +3,10 @@
 const SUPPORTED = ["temperature", "top_p", "min_p", "repetition_penalty"]; // in the order of the kernel's `Sampling`
 const REQUEST_SIZE = 32 + 5 * 8 + SUPPORTED.length * 8 + 4 * 8, TENSOR_SIZE = 24;
 const NUM_GENERATED = 32 + 4 * 8; // offset of the only output in a request
+const PAGE_SIZE = 1 << 16; // bytes by which a memory of WebAssembly grows
+const STACK_SIZE = 1 << 17; // bytes, without large arrays
+const D_MODEL = 5; // index in a configuration
+const MIN_ROOM = 1 << 23, GROWTH = 10; // bytes that a model takes at most: in any case, and for each in the file
 
 /** An error whose message is meant for the person at the page. */
 class PageError extends Error {}
@@ -10,26 +14,40 @@ class PageError extends Error {}
 class Kernel {
   /** Start the kernel and load the model: what follows the header of a payload. */
   static async load(header, payload) {
-    const kernel = new Kernel();
     let module;
     try {
       module = await WebAssembly.compile(await payload.take(header.kernel));
     } catch (error) {
       throw new PageError(`This browser cannot run the model: it lacks WebAssembly with SIMD. (${error.message})`);
     }
-    const imports = {};
-    for (const { module: from, name } of WebAssembly.Module.imports(module))
-      (imports[from] ??= {})[name] = name === "clock_time_get" ? (...args) => kernel.#writeTime(...args) : () => 0;
-    const { exports } = await WebAssembly.instantiate(module, imports);
-    kernel.exports = exports;
-    exports._initialize();
     try {
-      await kernel.#loadModel(header, payload);
+      const loader = await Kernel.#start(module);
+      loader.exports._initialize();
+      await loader.#loadModel(header, payload);
+      return await loader.#compacted(module);
     } catch (error) {
       if (error instanceof RangeError) throw new PageError(`There is not enough memory for the model. (${error.message})`);
       throw error;
     }
+  }
+
+  static async #start(module) {
+    const kernel = new Kernel(), imports = {};
+    for (const { module: from, name } of WebAssembly.Module.imports(module))
+      (imports[from] ??= {})[name] = name === "clock_time_get" ? (...args) => kernel.#writeTime(...args) : () => 0;
+    kernel.exports = (await WebAssembly.instantiate(module, imports)).exports;
     return kernel;
+  }
+
+  /** Return a kernel that goes on in a copy of this one's memory without what loading took: memory never shrinks. */
+  async #compacted(module) {
+    const kernel = await Kernel.#start(module), { memory, __stack_pointer: stack } = kernel.exports;
+    const size = this.exports.trim() >>> 0;
+    memory.grow(Math.max(0, size - memory.buffer.byteLength) / PAGE_SIZE);
+    kernel.#array(Uint8Array, 0, size).set(this.#array(Uint8Array, 0, size));
+    stack.value = this.exports.__stack_pointer.value;
+    const { model, sequence, hasEncoder, contextLength, vocabSize } = this;
+    return Object.assign(kernel, { model, sequence, hasEncoder, contextLength, vocabSize });
   }
 
   get #view() {
@@ -52,8 +70,13 @@ class Kernel {
   }
 
   async #loadModel(header, payload) {
-    const parts = [], { exports } = this;
+    const parts = [], { exports } = this, { context_length, vocab_size, config } = header;
+    const stackSize = STACK_SIZE + 4 * (3 * vocab_size + context_length + 64 * config[D_MODEL]); // its arrays: see kernel.c
+    exports.__stack_pointer.value = this.#allocate(stackSize) + stackSize;
+    // The model is made before what it is made from, so that the end of memory is free once that is given up.
+    const before = exports.malloc(MIN_ROOM + GROWTH * header.parts.reduce((sum, { size }) => sum + size, 0));
     for (const part of header.parts) parts.push(await this.#loadPart(part, payload));
+    exports.free(before);
     this.model = this.#withStack(header, parts, (config, tensors, count) =>
       exports.native_new_model_plain(config, tensors, count, 1));
     this.hasEncoder = Boolean(header.encoder);
@@ -61,8 +84,8 @@ class Kernel {
       exports.native_add_encoder_plain(this.model, config, tensors, count))); // prettier-ignore
     for (const part of parts) exports.free(part.at);
     if (!isWhole) throw new PageError("There is not enough memory for the model, or this file is damaged.");
-    this.contextLength = header.context_length;
-    this.vocabSize = header.vocab_size;
+    this.contextLength = context_length;
+    this.vocabSize = vocab_size;
     this.sequence = exports.native_new_sequence_plain(this.model); // it remembers what it has read: see begin_job
     if (!this.sequence) throw new PageError("There is not enough memory for the model's context.");
   }
@@ -97,6 +120,12 @@ class Kernel {
     return { at, dtype, count: size / width };
   }
 
+  /** Let the sequence have room for some tokens. */
+  #reserve(count) {
+    if (!this.exports.native_reserve_plain(this.model, this.sequence, Math.min(count, this.contextLength)))
+      throw new PageError("There is not enough memory for the model's context.");
+  }
+
   /** Let the encoder, if there is one, read a source. */
   #setSource(source, room) {
     if (!this.hasEncoder) return;
@@ -124,6 +153,8 @@ class Kernel {
   /** Write a request, `call` the kernel with it, and `read` the result; `outputs` are the sizes of what it writes. */
   #request({ ids, source, settings, random, ends, most, outputs, call, read }) {
     return this.#withRoom((room) => {
+      const first = windowStart(ids.length, this.contextLength);
+      this.#reserve(ids.length - first + most);
       this.#setSource(source, room);
       const at = room(REQUEST_SIZE), idsAt = room(4 * ids.length), endsAt = room(4 * ends.length);
       const outputsAt = outputs.map(room);
@@ -131,7 +162,6 @@ class Kernel {
       this.#array(Int32Array, endsAt, ends.length).set(ends);
       const view = this.#view, pointers = [this.sequence, idsAt, endsAt, 0, ...outputsAt.slice(0, 4)];
       pointers.forEach((to, i) => view.setUint32(at + 4 * i, to, true));
-      const first = windowStart(ids.length, this.contextLength);
       [ids.length, first, ends.length, most, 0].forEach((n, i) => view.setBigInt64(at + 32 + 8 * i, BigInt(n), true));
       SUPPORTED.forEach((name, i) => view.setFloat64(at + 72 + 8 * i, settings[name], true));
       const integers = [settings.top_k ?? 0, random.seed, random.prompt, random.position];
@@ -179,6 +209,7 @@ class Kernel {
     while (from < ids.length) {
       const first = windowStart(from, this.contextLength), window = ids.slice(first, first + this.contextLength + 1);
       const found = this.#withRoom((room) => {
+        this.#reserve(window.length);
         this.#setSource(source, room);
         const [idsAt, logprobsAt, entropiesAt] = [room(4 * window.length), room(4 * window.length), room(4 * window.length)];
         this.#array(Int32Array, idsAt, window.length).set(window);

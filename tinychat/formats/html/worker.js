@@ -1,6 +1,7 @@
 // The worker: it loads the model and generates, so that the page never waits. It runs the same script as the page.
 
 const CALL_SECONDS = 0.012; // duration of a call of the kernel: stop and new settings act within this time
+const CALL_TOKENS = 64; // most of them in a call, so that the kernel's memory grows as the conversation does
 
 function startWorker() {
   let kernel = null, header = null; // of the header what generating needs
@@ -31,7 +32,7 @@ function startWorker() {
         reason = "length";
         break;
       }
-      const most = Math.min(slow ? 1 : left, header.context_length);
+      const most = Math.min(slow ? 1 : left, CALL_TOKENS);
       const random = { seed, prompt, position: made }, { ends } = header;
       const request = { ids: all, source: sources[source] ?? null, settings: values, random, ends, most };
       const tokens = kernel.extend({ ...request, seconds: CALL_SECONDS });
@@ -54,7 +55,7 @@ function startWorker() {
   const handlers = {
     async load({ texts }) {
       const payload = new Payload(texts), { kernel: size, config, tensors, encoder, parts, ...rest } = await payload.readHeader();
-      header = { ends: rest.ends, context_length: rest.context_length };
+      header = { ends: rest.ends };
       postMessage({ type: "opened", header: rest });
       const { context_length, vocab_size } = rest;
       kernel = await Kernel.load({ kernel: size, config, tensors, encoder, parts, context_length, vocab_size }, payload);

@@ -11,7 +11,12 @@
 #include <string.h>
 
 enum { MAX_DRAFTS = 7, ORDERS = 3, MAX_REPEATS = 3, FRACTIONS = 8, KINDS = ORDERS * (MAX_REPEATS + 1) + FRACTIONS };
-enum { ENTRIES = 1 << 13, MAX_PASS_ROWS = 16, BLOCK = 64 };
+enum { MAX_PASS_ROWS = 16, BLOCK = 64 };
+#ifdef __wasm__ /* of a page: memory is scarce, and it has one conversation */
+enum { ENTRIES = 1 << 11 };
+#else
+enum { ENTRIES = 1 << 13 };
+#endif
 enum { NEVER, AUTO, ALWAYS };
 
 #define MIN_CHANCE 0.3 /* of a sequence of guesses; less likely ones are not extended */

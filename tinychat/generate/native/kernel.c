@@ -54,6 +54,7 @@
 #define native_count_work EXPORTED(native_count_work)
 #define native_add_encoder EXPORTED(native_add_encoder)
 #define native_set_source EXPORTED(native_set_source)
+#define native_reserve EXPORTED(native_reserve)
 
 #if defined(__AVX512VNNI__)
 enum { LANES = 16 };
@@ -77,10 +78,11 @@ enum { DECODER_ALONE, DECODER, ENCODER };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
 enum { LARGE_CACHE = 64 << 20 };
 #ifdef __wasm__ /* of a page: memory is scarce, and of one kind */
-enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30 };
+enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30, CACHE_STEP = 64 };
 #else
-enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20 };
+enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20, CACHE_STEP = 0 };
 #endif
+/* `CACHE_STEP`: tokens by which the caches of keys and values grow; 0: they have room for the whole context at once. */
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -183,9 +185,10 @@ typedef struct {
 struct Sequence {
     int32_t *ids;
     int cached;     /* number of ids whose keys and values the cache holds */
-    float *cache;   /* keys and values, [key/value head][block][layer], in blocks of LANES tokens */
+    float *cache;   /* keys and values, [key/value head][block][layer], in blocks of LANES tokens; see `choose_layout` */
     uint8_t *used;  /* for each token of the vocabulary whether the sequence contains it; kept up for the repetition penalty */
     size_t mapped;  /* bytes of the cache if it is mapped into memory; 0 if it is allocated */
+    int room, source_room; /* number of tokens that `cache` and `source_cache` have room for */
     int32_t *source;    /* ids that the encoder has read; NULL: none yet */
     float *source_cache; /* keys and values of cross-attention, laid out as in `cache` */
     int source_count;
@@ -232,7 +235,8 @@ typedef struct Model {
     int d_head, stride, wide_heads, wide_head, slots; /* D, H · K and K rounded up to whole lanes; the context, to whole blocks */
     int64_t block_size, block_step, head_step; /* floats: a layer in a block; from block to block; from head to head */
     Tensor embedding; /* without data, its rows are those of the head */
-    float **earlier, *pairs, *positions, *cosine, *sine;
+    Tensor *earlier, pairs; /* tables of embeddings */
+    float *positions, *cosine, *sine;
     double *frequencies; /* of rotary positions */
     int turned; /* number of positions that `cosine` and `sine` hold so far */
     size_t table_size, logits_size; /* bytes */
@@ -821,6 +825,15 @@ static void add_attended(Model *model, int thread, const Matrix *output) {
         for (int index = 0; index < model->rows * model->stride; index++) model->x[index] += model->attended[index];
 }
 
+/* Add a row of a table to a vector. */
+static void add_embedding(const Tensor *table, int64_t row, int64_t width, float *x) {
+    if (table->kind == F32) {
+        const float *from = (const float *)table->data + row * width;
+        for (int64_t i = 0; i < width; i++) x[i] += from[i];
+    } else
+        for (int64_t i = 0; i < width; i++) x[i] += read_number(table, row * width + i);
+}
+
 /* Read the embedding of an id: from its table or, where that is large and tied, from the head. */
 static void read_embedding(const Model *model, int64_t id, float *x) {
     const Tensor *table = &model->embedding;
@@ -846,22 +859,19 @@ static void embed(Model *model) {
         const int32_t *ids = model->row[row].sequence->ids;
         const int position = model->row[row].position;
         float *x = model->x + (int64_t)row * model->stride;
-        const float *from;
         read_embedding(model, ids[position], x);
         for (int distance = 1; distance <= config->previous_token_embeddings; distance++) {
             int64_t id = position >= distance ? ids[position - distance] + 1 : 0;
-            from = model->earlier[distance - 1] + id * width;
-            for (int i = 0; i < width; i++) x[i] += from[i];
+            add_embedding(&model->earlier[distance - 1], id, width, x);
         }
         if (config->bigram_embedding) {
             int64_t previous = position >= 1 ? ids[position - 1] + 1 : 0;
-            from = model->pairs + (previous * vocab_size + ids[position]) * width;
-            for (int i = 0; i < width; i++) x[i] += from[i];
+            add_embedding(&model->pairs, previous * vocab_size + ids[position], width, x);
         }
         if (config->embedding_scale != 1)
             for (int i = 0; i < width; i++) x[i] *= config->embedding_scale;
         if (config->position == LEARNED || config->position == SINUSOIDAL) {
-            from = model->positions + position * width;
+            const float *from = model->positions + position * width;
             for (int i = 0; i < width; i++) x[i] += from[i];
         }
     }
@@ -1395,7 +1405,8 @@ static void set_id(Sequence *sequence, int position, int32_t id) {
 
 static void copy_cache(const Model *model, Sequence *to, const Sequence *from, int count) {
     const int64_t step = model->head_step, used = (count + LANES - 1) / LANES * model->block_step;
-    for (int head = 0; head < model->config.n_kv_head; head++)
+    if (CACHE_STEP) memcpy(to->cache, from->cache, (size_t)used * sizeof *to->cache);
+    else for (int head = 0; head < model->config.n_kv_head; head++)
         memcpy(to->cache + head * step, from->cache + head * step, (size_t)used * sizeof *to->cache);
     to->cached = count;
 }
@@ -1789,13 +1800,36 @@ static void allocate_cache(Sequence *sequence, int64_t count) {
     sequence->mapped = bytes;
 }
 
+/* Let a cache have room for some tokens, or for the whole context if caches do not grow. Return where it is, or NULL if
+   memory runs out: then it is where it was. */
+static float *grow_cache(const Model *model, float *cache, int *room, int count) {
+    const size_t of_token = (size_t)(model->config.n_kv_head * model->config.n_layer * model->block_size) / LANES * sizeof *cache;
+    if (!CACHE_STEP) return cache ? cache : allocate(model->slots, of_token);
+    if (count <= *room) return cache;
+    const size_t slots = rounded_up((size_t)count, CACHE_STEP ? CACHE_STEP : 1);
+    char *grown = realloc(cache, slots * of_token);
+    if (grown == NULL) return NULL;
+    memset(grown + *room * of_token, 0, (slots - *room) * of_token);
+    *room = (int)slots;
+    return (float *)grown;
+}
+
+/* Let a sequence have room for some tokens; return whether memory sufficed. */
+int native_reserve(const Model *model, Sequence *sequence, int count) {
+    if (!CACHE_STEP) return 1;
+    float *cache = grow_cache(model, sequence->cache, &sequence->room, count);
+    if (cache) sequence->cache = cache;
+    return cache != NULL;
+}
+
 Sequence *native_new_sequence(Model *model) {
     const Config *config = &model->config;
     Sequence *sequence = calloc(1, sizeof *sequence);
     if (sequence == NULL) return NULL;
     sequence->ids = allocate(config->context_length, sizeof *sequence->ids);
-    allocate_cache(sequence, config->n_kv_head * model->head_step);
     sequence->used = allocate(config->vocab_size, sizeof *sequence->used);
+    if (CACHE_STEP) sequence->cache = grow_cache(model, NULL, &sequence->room, CACHE_STEP); /* the last: what follows is free */
+    else allocate_cache(sequence, config->n_kv_head * model->head_step);
     if (!sequence->ids || !sequence->cache || !sequence->used) {
         native_free_sequence(model, sequence);
         return NULL;
@@ -1837,25 +1871,21 @@ static float *read_needed(Reader *reader, int64_t count) {
     return numbers;
 }
 
-/* Read the table of embeddings: a large one as it is in the file or, where the head will hold the same numbers, not at all. */
-static void read_embeddings(Reader *reader, Model *model, int64_t count) {
-    const Tensor *tensor = reader->next, *head = NULL;
-    model->embedding.kind = F32;
+/* Read a table of embeddings: a large one as it is in the file or, where a matrix of that precision will hold the same
+   numbers, not at all; `shared`: that precision, or MISSING. */
+static Tensor read_table(Reader *reader, int64_t count, int64_t shared) {
+    const Tensor *tensor = reader->next, *other = reader->next + 1;
     const int is_large = count * (int64_t)sizeof(float) >= LARGE_TABLE && tensor < reader->end && tensor->count == count;
-    if (!is_large || (tensor->kind != F32 && tensor->kind != BF16 && tensor->kind != F16)) {
-        model->embedding.data = read_needed(reader, count);
-        return;
-    }
+    if (!is_large || (tensor->kind != F32 && tensor->kind != BF16 && tensor->kind != F16))
+        return (Tensor){.data = read_needed(reader, count), .kind = F32};
     reader->next++;
-    for (const Tensor *other = reader->next; other < reader->end; other++)
-        if (other->data == tensor->data) head = other;
-    model->embedding.kind = tensor->kind;
-    if (head && tensor->kind == model->config.precision) return;
+    while (other < reader->end && other->data != tensor->data) other++;
+    if (other < reader->end && tensor->kind == shared) return (Tensor){.kind = tensor->kind};
     const size_t size = (size_t)count * (tensor->kind == F32 ? 4 : 2);
     void *copy = allocate(1, size);
     if (copy) memcpy(copy, tensor->data, size);
     else reader->failed = 1;
-    model->embedding.data = copy;
+    return (Tensor){.data = copy, .kind = tensor->kind};
 }
 
 static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
@@ -2153,7 +2183,7 @@ void native_free_model(Model *model) {
         for (Norm *norm = &layer->before_attention; norm <= &layer->of_cross_keys; norm++) free_norm(norm);
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
-    for (int i = 0; model->earlier && i < model->config.previous_token_embeddings; i++) free(model->earlier[i]);
+    for (int i = 0; model->earlier && i < model->config.previous_token_embeddings; i++) free((void *)model->earlier[i].data);
     for (int i = 0; model->quantized && i < model->max_threads; i++) {
         free(model->quantized[i].values);
         free(model->quantized[i].scales);
@@ -2174,7 +2204,7 @@ void native_free_model(Model *model) {
     void *buffers[] = {
         ngrams->weighing.weights, ngrams->evidence.weights, ngrams->correction.weights, ngrams->variety, ngrams->recency,
         ngrams->contexts, ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, (void *)model->embedding.data,
-        model->earlier, model->pairs, model->positions, model->frequencies, model->layers, model->x,
+        model->earlier, (void *)model->pairs.data, model->positions, model->frequencies, model->layers, model->x,
         model->qkv, model->attended, model->hidden, model->gated, model->head_inputs,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]);
@@ -2207,6 +2237,14 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
         reader->failed = 1;
 }
 
+/* Choose where keys and values are in a cache: those of a head together, for the thread that needs them; or, where a cache
+   grows, those of a block together, [block][key/value head][layer]. */
+static void choose_layout(Model *model) {
+    const int64_t of_layers = model->config.n_layer * model->block_size;
+    model->block_step = CACHE_STEP ? model->config.n_kv_head * of_layers : of_layers;
+    model->head_step = CACHE_STEP ? of_layers : model->slots / LANES * of_layers;
+}
+
 /* Create a model that can use up to `threads` threads. The windows of the layers follow the configuration, and what
    the rotary frequencies are divided by. Return NULL if the tensors do not fit the configuration, or memory runs out. */
 Model *native_new_model(const Config *config, const Tensor *tensors, int64_t count, int threads) {
@@ -2227,18 +2265,17 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
     model->slots = (config->context_length + LANES - 1) / LANES * LANES;
     model->block_size = (int64_t)LANES * (model->d_head + model->wide_head);
-    model->block_step = config->n_layer * model->block_size;
-    model->head_step = model->slots / LANES * model->block_step;
+    choose_layout(model);
     model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
     model->earlier = calloc((size_t)config->previous_token_embeddings + 1, sizeof *model->earlier);
     model->chunks = calloc((size_t)threads, sizeof *model->chunks);
     model->max_threads = threads;
     if (!model->layers || !model->earlier || !model->chunks) reader.failed = 1;
     for (int i = 0; i < config->n_layer && model->layers; i++) model->layers[i].window = windows[i];
-    read_embeddings(&reader, model, vocab_size * width);
+    model->embedding = read_table(&reader, vocab_size * width, config->precision);
     for (int i = 0; i < config->previous_token_embeddings && !reader.failed; i++)
-        model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
-    if (config->bigram_embedding) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);
+        model->earlier[i] = read_table(&reader, (vocab_size + 1) * width, MISSING);
+    if (config->bigram_embedding) model->pairs = read_table(&reader, (vocab_size + 1) * vocab_size * width, MISSING);
     if (config->position == LEARNED) model->positions = read_needed(&reader, config->context_length * width);
     make_tables(model, config, divisors, &reader);
     if (!reader.failed) read_layers(&reader, model, config);
@@ -2367,10 +2404,11 @@ int native_set_source(Model *model, Sequence *sequence, const int32_t *ids, int 
     if (count == sequence->source_count && memcmp(sequence->source, ids, size) == 0) return 0;
     if (!ids_are_valid(encoder, ids, count) || count > model->config.context_length) return UNKNOWN_TOKEN;
     if (!sequence->source) sequence->source = allocate(model->config.context_length, sizeof *ids);
-    if (!sequence->source_cache) sequence->source_cache = allocate(model->config.n_kv_head * model->head_step, sizeof(float));
+    float *source_cache = grow_cache(model, sequence->source_cache, &sequence->source_room, count);
+    if (source_cache) sequence->source_cache = source_cache;
     float *states = allocate((int64_t)count * encoder->stride, sizeof *states);
     float *queries = allocate((int64_t)count * encoder->wide_heads, sizeof *queries);
-    const int has_memory = sequence->source && sequence->source_cache && states && queries;
+    const int has_memory = sequence->source && source_cache && states && queries && native_reserve(encoder, encoder->sequences, count);
     if (has_memory) {
         model->threads = 1; /* the others sleep until the next call */
         memcpy(encoder->sequences->ids, ids, size);

@@ -23,15 +23,15 @@ MEMORY = "wasm_memory.c"
 """The allocator, beside the kernel."""
 TARGET = Path(tinychat.__file__).parent / "formats" / "html" / "kernel.wasm"
 EXPORTS = (
-    "malloc", "free", "native_new_model_plain", "native_new_sequence_plain", "native_extend_plain",
-    "native_probabilities_plain", "native_score_plain", "native_set_drafting_plain", "native_add_encoder_plain",
-    "native_set_source_plain", "native_count_work_plain",
+    "__stack_pointer", "malloc", "free", "trim", "native_new_model_plain", "native_new_sequence_plain",
+    "native_extend_plain", "native_probabilities_plain", "native_score_plain", "native_set_drafting_plain",
+    "native_add_encoder_plain", "native_set_source_plain", "native_reserve_plain", "native_count_work_plain",
 )  # fmt: skip
 FLAGS = (
     "-target", "wasm32-wasi-musl", "-mcpu=generic+simd128", "-mexec-model=reactor", "-std=gnu11", "-O3", "-g0",
     "-DLEVEL=plain", "-D_WASI_EMULATED_MMAN", "-lwasi-emulated-mman",
     "-Wl,--import-symbols",  # madvise, which the page passes in
-    "-Wl,--strip-all", "-Wl,-z,stack-size=2097152",
+    "-Wl,--strip-all", "-Wl,-z,stack-size=16384",  # until the page gives it a larger one
     *(f"-Wl,--export={name}" for name in EXPORTS),
 )  # fmt: skip
 SECTION = b"tinychat.sources"

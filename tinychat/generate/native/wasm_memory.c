@@ -1,6 +1,6 @@
-/* Memory of a page: malloc and free of kernel.c in WebAssembly, where memory only ever grows. What a model is made from is
-   freed once it is loaded, and its room is used again: the first free block that suffices is taken, and neighbours are
-   joined. The compiler's own allocator rounds each size up to a power of two. */
+/* Memory of a page: malloc and free of kernel.c in WebAssembly, where memory only ever grows. The first free block that
+   suffices is taken, and neighbours are joined, so that what was needed to load a model ends up in one free block at the end,
+   which `trim` cuts off. The compiler's own allocator rounds each size up to a power of two. */
 #include <stdint.h>
 #include <string.h>
 
@@ -39,6 +39,14 @@ static int grow(size_t size) {
     return 1;
 }
 
+/* Join a block and the free ones that follow. */
+static void join(Block *block) {
+    for (Block *next; (next = block->next) && next->is_free; block->next = next->next) {
+        block->size += next->size;
+        if (last == next) last = block;
+    }
+}
+
 static void *take(Block *block, size_t size) {
     if (block->size - size >= STEP) {
         Block *rest = (Block *)((char *)block + size);
@@ -50,15 +58,14 @@ static void *take(Block *block, size_t size) {
     return block + 1;
 }
 
+static size_t block_size(size_t wanted) { return (wanted + sizeof(Block) + STEP - 1) / STEP * STEP; }
+
 void *malloc(size_t wanted) {
-    const size_t size = (wanted + sizeof(Block) + STEP - 1) / STEP * STEP;
+    const size_t size = block_size(wanted);
     if (size < wanted) return NULL;
     for (Block *block = first; block; block = block->next) {
         if (!block->is_free) continue;
-        for (Block *next; (next = block->next) && next->is_free; block->next = next->next) {
-            block->size += next->size;
-            if (last == next) last = block;
-        }
+        join(block);
         if (block->size >= size) return take(block, size);
     }
     return grow(size) ? take(last, size) : NULL;
@@ -66,6 +73,36 @@ void *malloc(size_t wanted) {
 
 void free(void *at) {
     if (at) ((Block *)at - 1)->is_free = 1;
+}
+
+/* At the end of memory, where a cache of keys and values is, a block grows where it is. */
+void *realloc(void *at, size_t wanted) {
+    if (at == NULL) return malloc(wanted);
+    Block *block = (Block *)at - 1;
+    const size_t before = block->size - sizeof(Block), size = block_size(wanted);
+    if (size < wanted) return NULL;
+    join(block);
+    if (block == last && block->size < size) {
+        const size_t pages = (size - block->size + PAGE - 1) / PAGE;
+        if (__builtin_wasm_memory_grow(0, pages) == (size_t)-1) return NULL;
+        block->size += pages * PAGE;
+    }
+    if (block->size >= size) return take(block, size);
+    void *other = malloc(wanted);
+    if (other == NULL) return NULL;
+    memcpy(other, at, before);
+    free(at);
+    return other;
+}
+
+/* Cut off what is free at the end of memory; return how many bytes are left: a copy of these can go on from here. */
+size_t trim(void) {
+    for (Block *block = first; block; block = block->next)
+        if (block->is_free) join(block);
+    if (last == NULL || !last->is_free) return __builtin_wasm_memory_size(0) * PAGE;
+    const size_t end = ((size_t)(last + 1) + PAGE - 1) / PAGE * PAGE;
+    last->size = (end - (size_t)last) / STEP * STEP;
+    return end;
 }
 
 void *calloc(size_t count, size_t size) {
