@@ -452,6 +452,7 @@ def test_counts_that_contradict_one_another_are_refused_by_both_engines(tmp_path
     tokens, counts, _, is_first, is_context = (packed[name] for name in PACKED)
     refused("tokens", tokens.float())
     refused("tokens", tokens.index_fill(0, torch.tensor(2), VOCABULARY))
+    refused("tokens", tokens.flip(0))  # they descend
     refused("counts", counts[:-1])
     refused("counts", counts.index_fill(0, torch.tensor(0), 255))
     refused("large_counts", torch.tensor([300], dtype=torch.int32))

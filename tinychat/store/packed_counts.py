@@ -2,7 +2,8 @@
 
 A context is never written down. Its last token followed the context before it, so the pair of these two is an entry as
 well: a bit of that entry says that the pair is a context itself. Contexts come in the order of those bits, from the
-empty one on; so each level of the tree of contexts stands whole before the next one (see `NGrams`).
+empty one on; so each level of the tree of contexts stands whole before the next one (see `NGrams`). The tokens of a
+context ascend.
 
 Shapes: N contexts, E entries, M counts of 255 or more.
 """
@@ -85,6 +86,7 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
         or starts[:1].any()
         or (size > 0) != (len(starts) > 0)
         or is_context.sum() != max(0, len(starts) - 1)
+        or (np.diff(tokens.astype(np.int32))[~is_first[1:]] <= 0).any()  # tokens of a context ascend
         or len(small) != size
         or is_large.sum() != len(large)
     ):

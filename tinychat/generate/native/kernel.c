@@ -78,9 +78,9 @@ enum { DECODER_ALONE, DECODER, ENCODER };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
 enum { LARGE_CACHE = 64 << 20 };
 #ifdef __wasm__ /* of a page: memory is scarce, and of one kind */
-enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30, CACHE_STEP = 64 };
+enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30, CACHE_STEP = 64, KEEPS_SUMMARIES = 0 };
 #else
-enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20, CACHE_STEP = 0 };
+enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20, CACHE_STEP = 0, KEEPS_SUMMARIES = 1 };
 #endif
 /* `CACHE_STEP`: tokens by which the caches of keys and values grow; 0: they have room for the whole context at once. */
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
@@ -172,14 +172,24 @@ typedef struct {
     float *weights;
 } SmallLayer;
 
+/* What is known of a context: its followers counted, the logarithm of 1 plus how many are different, and the most frequent. */
+typedef struct {
+    float total, variety;
+    Guess guess;
+} Summary;
+
+/* Counts are as compact as in a file, whose order they keep; see store/packed_counts.py. */
 typedef struct {
     SmallLayer weighing, evidence, correction; /* `weighing`: strengths, then the share */
     float *variety, *recency;                  /* `recency`: exponentials of the weights */
-    int64_t count;
-    int64_t *contexts, *starts;
-    int16_t *tokens;
-    float *counts, *totals, *varieties;
-    Guess *guesses; /* the most frequent follower of each context */
+    int count, large_count;  /* contexts; large counts */
+    int32_t *starts;         /* first entry of each context, and at the end the number of entries */
+    int16_t *tokens;         /* of entries, ascending in a context */
+    uint8_t *counts;         /* of entries; LARGE_COUNT: it is among the large ones */
+    int32_t *large, *large_entries;
+    uint64_t *is_context;    /* bits of entries: its context and its token are a context, too; they come in this order */
+    int32_t *contexts_before; /* number of bits before each 64 entries */
+    Summary *summaries;      /* of contexts; NULL: made when they are needed, as memory is scarce */
 } NGrams;
 
 struct Sequence {
@@ -988,27 +998,70 @@ static void softmax(float *x, int count, int wide) { /* `wide`: count in whole l
     for (int i = 0; i < wide; i += LANES) store(x + i, load(x + i) * share);
 }
 
-static int64_t find_context(const NGrams *ngrams, int64_t key) {
-    int64_t low = 0, high = ngrams->count;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (ngrams->contexts[middle] < key) low = middle + 1;
-        else high = middle;
+/* Return the context that a token makes with one before it; −1: not counted. */
+static int next_context(const NGrams *ngrams, int context, int32_t token) {
+    const int16_t *tokens = ngrams->tokens;
+    int low = ngrams->starts[context], count = ngrams->starts[context + 1] - low;
+    for (int half; count > 1; count -= half) { /* without branches: which way to go cannot be predicted */
+        half = count / 2;
+        low += tokens[low + half - 1] < token ? half : 0;
     }
-    return low < ngrams->count && ngrams->contexts[low] == key ? low : -1;
+    if (count == 0 || tokens[low] != token) return -1;
+    const uint64_t word = ngrams->is_context[low / 64], bit = (uint64_t)1 << low % 64;
+    return word & bit ? ngrams->contexts_before[low / 64] + __builtin_popcountll(word & (bit - 1)) + 1 : -1;
+}
+
+/* Find the context in the training text of the last `length` of some ids; −1: not counted. */
+static int find_context(const NGrams *ngrams, const int32_t *ids, int count, int length) {
+    int context = 0;
+    for (int i = count - length; i < count && context >= 0; i++) context = next_context(ngrams, context, ids[i]);
+    return context;
+}
+
+/* Return the count of an entry. Those of a context are read one after the other; `large`: the index of the next large one,
+   −1: not known yet. */
+INLINE float read_count(const NGrams *ngrams, int entry, int *large) {
+    if (ngrams->counts[entry] < LARGE_COUNT) return ngrams->counts[entry];
+    if (*large < 0) {
+        int low = 0, high = ngrams->large_count;
+        while (low < high) {
+            const int middle = (low + high) / 2;
+            if (ngrams->large_entries[middle] < entry) low = middle + 1;
+            else high = middle;
+        }
+        *large = low;
+    }
+    return (float)ngrams->large[(*large)++];
+}
+
+static Summary summarize(const NGrams *ngrams, int context) {
+    Summary summary = {.guess = {0, -1}};
+    int different = 0, large = -1;
+    float most = 0;
+    for (int entry = ngrams->starts[context]; entry < ngrams->starts[context + 1]; entry++) {
+        const float count = read_count(ngrams, entry, &large);
+        if (count > most) {
+            most = count;
+            summary.guess.token = ngrams->tokens[entry];
+        }
+        summary.total += count;
+        different += count > 0;
+    }
+    summary.variety = (float)portable_log1p(different);
+    if (different) summary.guess.kind = kind_of_fraction(most / summary.total);
+    return summary;
+}
+
+static Summary summary_of(const NGrams *ngrams, int context) {
+    return ngrams->summaries ? ngrams->summaries[context] : summarize(ngrams, context);
 }
 
 /* Guess the most frequent follower of the longest context counted. */
 static Guess guess_by_counts(const Model *model, const int32_t *ids, int count) {
-    int64_t keys[MAX_ORDER], key = 0, power = 1;
-    int length = 1;
-    for (; length < model->config.ngram_order && length < MAX_ORDER && length <= count; length++) {
-        keys[length] = key += (ids[count - length] + 1) * power;
-        power *= model->config.vocab_size;
-    }
-    while (--length > 1) {
-        const int64_t node = find_context(&model->ngrams, keys[length]);
-        if (node >= 0) return model->ngrams.guesses[node];
+    const int longest = model->config.ngram_order - 1;
+    for (int length = count < longest ? count : longest; length > 1; length--) {
+        const int context = find_context(&model->ngrams, ids, count, length);
+        if (context >= 0) return summary_of(&model->ngrams, context).guess;
     }
     return (Guess){0, -1};
 }
@@ -1034,20 +1087,6 @@ static void find_recent(const int32_t *ids, int position, Recent *recent) {
     }
 }
 
-/* Find the contexts in the training text that end at a position, shortest first; −1: not counted. */
-static void find_contexts(const Model *model, const int32_t *ids, int position, int64_t *nodes) {
-    int64_t key = 0, power = 1;
-    for (int length = 0; length < model->config.ngram_order; length++) {
-        nodes[length] = -1;
-        if (length > position + 1) continue;
-        if (length > 0) {
-            key += (ids[position - length + 1] + 1) * power;
-            power *= model->config.vocab_size;
-        }
-        nodes[length] = find_context(&model->ngrams, key);
-    }
-}
-
 static int count_different(const int32_t *tokens, int count) {
     int different = 0;
     for (int i = 0; i < count; i++) {
@@ -1069,19 +1108,20 @@ static void mix(Model *model, int thread, int output) {
     const int32_t *ids = row->sequence->ids;
     const int vocab_size = model->config.vocab_size, wide = model->head.vectors * LANES;
     const int order = model->config.ngram_order, levels = order + NUM_CONTEXT_LENGTHS;
-    int64_t nodes[MAX_ORDER];
+    int contexts[MAX_ORDER]; /* that end at the position, by their length; −1: not counted */
     Recent recent;
     float totals[MAX_LEVELS] = {0}, varieties[MAX_LEVELS] = {0}, evidence[2 * MAX_LEVELS];
     float weights[MAX_LEVELS + LANES] __attribute__((aligned(64)));
     float corrections[MAX_LEVELS + LANES] __attribute__((aligned(64)));
     float gates[EVIDENCE_WIDTH + LANES] __attribute__((aligned(64)));
-    find_contexts(model, ids, row->position, nodes);
     find_recent(ids, row->position, &recent);
-    for (int i = 0; i < order; i++)
-        if (nodes[i] >= 0) {
-            totals[i] = ngrams->totals[nodes[i]];
-            varieties[i] = ngrams->varieties[nodes[i]];
-        }
+    for (int i = 0; i < order; i++) {
+        contexts[i] = i <= row->position + 1 ? find_context(ngrams, ids, row->position + 1, i) : -1;
+        if (contexts[i] < 0) continue;
+        const Summary summary = summary_of(ngrams, contexts[i]);
+        totals[i] = summary.total;
+        varieties[i] = summary.variety;
+    }
     for (int k = 0; k < NUM_CONTEXT_LENGTHS; k++) {
         for (int i = 0; i < recent.found[k]; i++) totals[order + k] += ngrams->recency[k * MAX_RECENT + i];
         varieties[order + k] = (float)portable_log1p(count_different(recent.tokens[k], recent.found[k]));
@@ -1098,13 +1138,14 @@ static void mix(Model *model, int thread, int output) {
     float counted[wide];
     for (int token = 0; token < vocab_size; token++) counted[token] = 1.0f / vocab_size;
     for (int i = 0; i < levels; i++) {
-        if (i < order ? nodes[i] < 0 : !recent.found[i - order]) continue; /* all is left to the shorter context */
+        if (i < order ? contexts[i] < 0 : !recent.found[i - order]) continue; /* all is left to the shorter context */
         const float strength = weights[i] + ngrams->variety[i] * varieties[i] + corrections[i];
         const float alpha = (float)portable_exp(fminf(fmaxf(strength, -30), 30)), share = 1 / (totals[i] + alpha);
         scale(counted, vocab_size, alpha * share);
         if (i < order) {
-            for (int64_t entry = ngrams->starts[nodes[i]]; entry < ngrams->starts[nodes[i] + 1]; entry++)
-                counted[ngrams->tokens[entry]] += ngrams->counts[entry] * share;
+            int large = -1;
+            for (int entry = ngrams->starts[contexts[i]]; entry < ngrams->starts[contexts[i] + 1]; entry++)
+                counted[ngrams->tokens[entry]] += read_count(ngrams, entry, &large) * share;
         } else {
             const int k = i - order;
             for (int j = 0; j < recent.found[k]; j++)
@@ -2043,57 +2084,45 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
                      is_first->kind != U8 || is_context->kind != U8 || counts->count != entries || is_first->count != bytes ||
                      is_context->count != bytes;
     if (reader->failed) return;
-    int64_t count = 0;
+    int64_t count = 0, known = 1, context = -1, next_large = 0;
     for (int64_t entry = 0; entry < entries; entry++) count += bit_of(is_first, entry);
-    ngrams->count = count = count ? count : 1; /* the empty context is there in any case */
-    ngrams->contexts = allocate(count, sizeof *ngrams->contexts);
+    count = count ? count : 1; /* the empty context is there in any case */
+    ngrams->count = (int)count;
+    ngrams->large_count = (int)large->count;
     ngrams->starts = allocate(count + 1, sizeof *ngrams->starts);
-    ngrams->totals = allocate(count, sizeof *ngrams->totals);
-    ngrams->varieties = allocate(count, sizeof *ngrams->varieties);
-    ngrams->guesses = allocate(count, sizeof *ngrams->guesses);
     ngrams->tokens = allocate(entries, sizeof *ngrams->tokens);
     ngrams->counts = allocate(entries, sizeof *ngrams->counts);
-    if (!ngrams->contexts || !ngrams->starts || !ngrams->totals || !ngrams->varieties || !ngrams->guesses || !ngrams->tokens ||
-        !ngrams->counts) {
-        reader->failed = 1;
-        return;
-    }
-    int64_t node = -1, known = 1, next_large = 0;
+    ngrams->large = allocate(large->count, sizeof *ngrams->large);
+    ngrams->large_entries = allocate(large->count, sizeof *ngrams->large_entries);
+    ngrams->is_context = allocate(entries / 64 + 1, sizeof *ngrams->is_context);
+    ngrams->contexts_before = allocate(entries / 64 + 1, sizeof *ngrams->contexts_before);
+    if (KEEPS_SUMMARIES) ngrams->summaries = allocate(count, sizeof *ngrams->summaries);
+    reader->failed = entries > INT32_MAX / 2 || !ngrams->starts || !ngrams->tokens || !ngrams->counts || !ngrams->large ||
+                     !ngrams->large_entries || !ngrams->is_context || !ngrams->contexts_before ||
+                     (KEEPS_SUMMARIES && !ngrams->summaries);
     for (int64_t entry = 0; entry < entries && !reader->failed; entry++) {
-        if (bit_of(is_first, entry)) ngrams->starts[++node] = entry;
-        const int64_t token = read_integer(tokens, entry);
-        int64_t times = read_integer(counts, entry);
-        if (times == LARGE_COUNT) times = next_large < large->count ? read_integer(large, next_large++) : -1;
-        if (node < 0 || node >= known || token < 0 || token >= config->vocab_size || times < 0) {
-            reader->failed = 1;
-            return;
-        }
+        const int64_t token = read_integer(tokens, entry), times = read_integer(counts, entry);
+        if (entry % 64 == 0) ngrams->contexts_before[entry / 64] = (int32_t)known - 1;
+        if (bit_of(is_first, entry)) ngrams->starts[++context] = (int32_t)entry;
+        const int is_ascending = bit_of(is_first, entry) || (entry && ngrams->tokens[entry - 1] < token);
+        if (context < 0 || context >= known || token < 0 || token >= config->vocab_size || !is_ascending) reader->failed = 1;
         ngrams->tokens[entry] = (int16_t)token;
-        ngrams->counts[entry] = (float)times;
+        ngrams->counts[entry] = (uint8_t)times;
+        if (times == LARGE_COUNT && next_large < large->count) {
+            ngrams->large[next_large] = (int32_t)read_integer(large, next_large);
+            reader->failed |= ngrams->large[next_large] < 0;
+            ngrams->large_entries[next_large++] = (int32_t)entry;
+        } else if (times == LARGE_COUNT) reader->failed = 1;
         if (!bit_of(is_context, entry)) continue;
-        const int64_t number = ngrams->contexts[node];
-        reader->failed = known == count || number > (INT64_MAX - token - 1) / config->vocab_size;
-        if (!reader->failed) ngrams->contexts[known++] = number * config->vocab_size + token + 1;
+        ngrams->is_context[entry / 64] |= (uint64_t)1 << entry % 64;
+        reader->failed |= known++ == count;
     }
-    if (reader->failed || known != count || next_large != large->count || node != (entries ? count - 1 : -1)) {
+    if (reader->failed || known != count || next_large != large->count || context != (entries ? count - 1 : -1)) {
         reader->failed = 1;
         return;
     }
-    ngrams->starts[count] = entries;
-    for (node = 0; node < count; node++) {
-        int different = 0;
-        float most = 0;
-        for (int64_t entry = ngrams->starts[node]; entry < ngrams->starts[node + 1]; entry++) {
-            if (ngrams->counts[entry] > most) {
-                most = ngrams->counts[entry];
-                ngrams->guesses[node].token = ngrams->tokens[entry];
-            }
-            ngrams->totals[node] += ngrams->counts[entry];
-            different += ngrams->counts[entry] > 0;
-        }
-        ngrams->varieties[node] = (float)portable_log1p(different);
-        ngrams->guesses[node].kind = different ? kind_of_fraction(most / ngrams->totals[node]) : -1;
-    }
+    ngrams->starts[count] = (int32_t)entries;
+    for (int i = 0; ngrams->summaries && i < count; i++) ngrams->summaries[i] = summarize(ngrams, i);
 }
 
 /* Return base^(−2k/width): angles are its products with positions, in f32, like `position_angles` of model/transformer.py. */
@@ -2203,7 +2232,8 @@ void native_free_model(Model *model) {
     NGrams *ngrams = &model->ngrams;
     void *buffers[] = {
         ngrams->weighing.weights, ngrams->evidence.weights, ngrams->correction.weights, ngrams->variety, ngrams->recency,
-        ngrams->contexts, ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, (void *)model->embedding.data,
+        ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->large, ngrams->large_entries, ngrams->is_context,
+        ngrams->contexts_before, ngrams->summaries, (void *)model->embedding.data,
         model->earlier, (void *)model->pairs.data, model->positions, model->frequencies, model->layers, model->x,
         model->qkv, model->attended, model->hidden, model->gated, model->head_inputs,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
