@@ -98,10 +98,10 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         count -= len(fixed)
     while count > 0:
         draft = Draft(dice, held_out=held_out)
-        pair = _draw(dice, draft)
+        pair = draw(dice, draft)
         is_kept_apart = plain(ADDRESSED.sub("", pair.english)) in kept_apart()
         if dice.chance(TOGETHER):
-            pair = pair.with_next(_draw(dice, draft))
+            pair = pair.with_next(draw(dice, draft))
         is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", pair.english))
         if dice.chance(TYPED) and not COPIED.search(pair.english):
             pair = pair.as_typed(without_apostrophes=dice.chance(WITHOUT_APOSTROPHES))
@@ -112,7 +112,8 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
             yield pair
 
 
-def _draw(dice: Dice, draft: Draft) -> Pair:
+def draw(dice: Dice, draft: Draft) -> Pair:
+    """Return a pair of any kind."""
     part = dice.weighted(SHARES)
     return finish(dice, *PARTS[part][1][dice.weighted(WEIGHTS[part])][1](draft))
 

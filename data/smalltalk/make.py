@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from grammar import Dice
 
 from smalltalk import (
+    chatter,
     commands,
     facts,
     feelings,
@@ -48,6 +49,7 @@ SCENES: Scenes = (
     + settings.SCENES
     + commands.SCENES
     + unknown.SCENES
+    + chatter.SCENES
 )
 WEIGHTS = [scene.weight for scene in SCENES]
 OPENINGS = ("hello", "hello", "time of day", "back again", "how are you")

@@ -309,8 +309,8 @@ def compare_sizes(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("adding", 16.0, add),
-    Scene("taking away", 17.0, take_away),
+    Scene("adding", 48.0, add),
+    Scene("taking away", 51.0, take_away),
     Scene("sums that are too much", 1.8, too_much),
     Scene("counting up", 2.2, count_up),
     Scene("counting to a number", 2.2, count_to),
