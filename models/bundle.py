@@ -133,7 +133,7 @@ MODELS = {
             "what can you do?",
             "how do i make you more random?",
         ),
-        suites=("smalltalk/suite.jsonl",),
+        suites=("smalltalk/suite.jsonl", "smalltalk/everyday.jsonl", "smalltalk/everyday-kept.jsonl"),
         conversations=CONVERSATIONS,
     ),
     "tales": Bundled(
@@ -254,10 +254,10 @@ def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
 
 
 def measure_suites(folder: Path, files: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the results of suites by decoding method and group of checks, whose names have that of the suite."""
+    """Return the results of suites by decoding method and group, named with its suite unless that is called `suite`."""
     results: dict[str, dict[str, dict[str, float]]] = {}
     for file in files:
-        prefix = f"{Path(file).stem}: " if len(files) > 1 else ""
+        prefix = "" if Path(file).stem == "suite" else f"{Path(file).stem}: "
         for method, found in json.loads(tinychat("eval", folder, "--suite", DATA / file, "--json")).items():
             groups = {f"{prefix}{group}": tally for group, tally in found["groups"].items()}
             results.setdefault(method, {}).update(groups)

@@ -74,8 +74,8 @@ ENDS = (
 """what may follow a statement at the end of a conversation"""
 MISUNDERSTOOD = (
     "(no, |nope |no |what? |huh? |hm, |um, |)(that makes no sense|that's not what i (said|meant|asked)|i did not say"
-    " that|i didn't mean that|you (don't|do not) understand( me|)|you misunderstood( me|)|what are you talking about|that is"
-    " not what i mean|you got me wrong|what do you mean by that|that was not my question)(!|.|?|)"
+    " that|i didn't mean that|you (don't|do not) understand( me|)|you misunderstood( me|)|what are you talking about"
+    "|that is not what i mean|you got me wrong|what do you mean by that|that was not my question)(!|.|?|)"
 )
 IS_NOT_SO = "(no|nope|but|what?|hey|no no|well)(, | )(i am|i'm) not <w>(!|.||, i said)|(i am|i'm) not <w>(!|.|| at all)"
 STATES = listed(
