@@ -33,7 +33,7 @@ def test_it_is_found_by_name_and_is_small() -> None:
 def test_it_says_how_it_was_made() -> None:
     training = read_training(SMALLTALK)
     assert training["recipe"]["data"]["sources"] == ["smalltalk"]
-    assert training["loss"] < 1
+    assert training["loss"] < 1.1
     assert "trained with tinychat" in (SMALLTALK / "README.md").read_text(encoding="utf-8")
 
 

@@ -14,14 +14,12 @@ from tinychat.train.recipe import list_recipes
 NAMES = ("smalltalk", "tales", "translate")
 LARGEST, ALL = 5_000_000, 15_000_000
 """parameters of one; bytes of all in the repository"""
-FORTY_MINUTES = {"smalltalk": 12_800}
-"""steps that two cores with matrix units take in that time; others may take longer"""
 ROOT = Path(__file__).parent.parent
 SHARES = {
-    "arithmetic": 0.95, "opposites": 0.95, "sequences": 0.95, "capitals": 0.95, "commands": 0.95,
+    "arithmetic": 0.8, "opposites": 0.95, "sequences": 0.95, "capitals": 0.9, "commands": 0.9,
     "a name, 2 turns later": 0.9, "a favourite, 2 turns later": 0.9,
     "a name, 4 turns later": 0.8, "a favourite, 4 turns later": 0.8,
-    "unknown, said so": 0.85, "known, not refused": 0.98, "well formed": 0.99,
+    "unknown, said so": 0.75, "known, not refused": 0.95, "well formed": 0.98,
 }  # fmt: skip
 """the least of each group of checks that a chat is to pass"""
 TALES = {"hero at the end": 0.85, "right pronoun": 0.9, "no loop": 0.98, "well formed": 0.98}
@@ -58,8 +56,7 @@ def test_it_is_small_and_made_by_the_recipe_of_its_name(name: str) -> None:
     assert name in [recipe.name for recipe in list_recipes()]
     training = read_training(folder(name))
     threads = 1 if "1 thread," in training["machine"] else 2
-    is_quick = threads * training["seconds"] < 2 * 40 * 60  # forty minutes of two cores
-    assert is_quick or training["step"] <= FORTY_MINUTES.get(name, 0)
+    assert threads * training["seconds"] < 2 * 40 * 60  # forty minutes of two cores
 
 
 def test_all_of_them_are_small() -> None:
@@ -78,6 +75,9 @@ def test_a_chat_is_right_as_often_as_it_should_be() -> None:
     for how, groups in read_training(folder("smalltalk"))["suite"].items():
         shares = {group: counted["share"] for group, counted in groups.items()}
         assert {group for group, least in SHARES.items() if shares[group] < least} == set(), how
+        for suite in ("everyday", "everyday-kept"):
+            found = [one for name, one in groups.items() if name.startswith(f"{suite}: ") and "well formed" not in name]
+            assert sum(one["passed"] for one in found) >= 0.65 * sum(one["count"] for one in found), (how, suite)
 
 
 def test_a_tale_keeps_its_hero() -> None:
