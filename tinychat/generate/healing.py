@@ -64,9 +64,7 @@ class Healing:
         self._within = HealedStart(0, 0, within) if within else None
         self._whole = HealedStart(0, 0, frozenset(range(vocabulary.size)) - within) if within else None
         self._weights: dict[HealedStart, float] = {}  # log-probabilities of all ways but the whole word
-        self._typed = (
-            0.0  # log-probability of the prompt's last tokens so far, then with the end of the word after them
-        )
+        self._typed = 0.0  # log-probability of the prompt's last tokens so far, at last with the word's end after them
         self._left: int | None = max(self._longer, default=0) if self._longer or within else None
 
     @property
