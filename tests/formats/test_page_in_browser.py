@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tinychat.formats.page import write_page
-from tinychat.store.models import CARD, CONFIG, find_model, open_info, read_tokenizer
+from tinychat.store.models import CARD, CONFIG, find_model, open_info, read_tokenizer, read_training
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright, which drives a browser, is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -83,12 +83,13 @@ def test_a_conversation(browser: Any, smalltalk: Path, tmp_path: Path) -> None:
     page.fill("#prompt", "what is 7 plus 5?")
     assert page.locator(".chip").count() == len(read_tokenizer(find_model("smalltalk")).encode("what is 7 plus 5?"))
     page.check("text=Greedy")
-    assert visit.say("what is 7 plus 5?") == "7 plus 5 is 12."
-    assert visit.say("and what does a cow say?").startswith("A cow says moo")
+    answer = dict(read_training(find_model("smalltalk"))["greedy"]["answers"])["what is 7 plus 5?"]
+    assert visit.say("what is 7 plus 5?") == answer
+    assert "moo" in visit.say("and what does a cow say?")
     with page.expect_download() as download:
         page.click("text=Download")
     assert download.value.suggested_filename == "smalltalk-conversation.md"
-    assert "> what is 7 plus 5?\n\n7 plus 5 is 12.\n" in Path(download.value.path()).read_text("utf-8")
+    assert f"> what is 7 plus 5?\n\n{answer}\n" in Path(download.value.path()).read_text("utf-8")
 
     page.click("text=Undo")
     assert page.locator(".turn").count() == 1
@@ -98,9 +99,10 @@ def test_a_conversation(browser: Any, smalltalk: Path, tmp_path: Path) -> None:
     page.fill("#prompt", "what is 2 plus 2?")
     page.press("#prompt", "Enter")
     page.wait_for_selector(".turn .branches")
-    assert page.locator(".turn .answer").all_text_contents() == ["2 plus 2 is 4."]
+    (other,) = page.locator(".turn .answer").all_text_contents()
+    assert other.endswith("2 plus 2 is 4.")
     page.click("[aria-label='Previous answer']")
-    assert page.locator(".turn .answer").first.text_content() == "7 plus 5 is 12."
+    assert page.locator(".turn .answer").first.text_content() == answer
     assert page.locator(".turn").count() == 2  # with what followed
     page.click("#about-button")
     assert page.locator("#about .curve polyline").count() == 2

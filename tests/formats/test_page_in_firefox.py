@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tinychat.formats.page import write_page
-from tinychat.store.models import find_model, open_info
+from tinychat.store.models import find_model, open_info, read_training
 
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 pytestmark = [
@@ -104,6 +104,7 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
 
 def test_a_page_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
     path, said = tmp_path / "smalltalk.html", "Hello Ada! It is nice to meet you."
+    answer = dict(read_training(find_model("smalltalk"))["greedy"]["answers"])["what is 7 plus 5?"]
     write_page(open_info(find_model("smalltalk")), path, chat=[("my name is Ada", said)])
     firefox.do("WebDriver:Navigate", url=path.as_uri())
     firefox.wait_for("document.body.dataset.ready !== undefined")
@@ -115,10 +116,10 @@ def test_a_page_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
     firefox.run("document.querySelectorAll('.switch input')[0].click()")  # greedy
     firefox.type("#prompt", "what is 7 plus 5?" + ENTER)
     firefox.wait_for("document.querySelectorAll('.turn .facts').length === 2")
-    assert firefox.run("document.querySelectorAll('.answer')[1].textContent") == "7 plus 5 is 12."
+    assert firefox.run("document.querySelectorAll('.answer')[1].textContent") == answer
     firefox.click(".turn:nth-child(2) .token:nth-child(3)")
     firefox.wait_for("document.querySelector('.turn:nth-child(2) .why li')")
     firefox.click(".turn:nth-child(2) .why li button:not(.it)")
     firefox.wait_for("document.querySelector('.branches')?.textContent.includes('2 of 2')")
     firefox.wait_for("document.querySelectorAll('.turn .facts').length === 2")
-    assert firefox.run("document.querySelectorAll('.answer')[1].textContent") != "7 plus 5 is 12."
+    assert firefox.run("document.querySelectorAll('.answer')[1].textContent") != answer
