@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -96,15 +97,29 @@ JOB = '"$0" "$@"; echo the shell is back; read -r; fg'
 
 
 class Person:
-    """A simulated person at a pseudo-terminal that runs the REPL, as a job of a shell if `in_shell`."""
+    """A simulated person at a pseudo-terminal that runs the REPL, as a job of a shell if `in_shell`.
+
+    Without `hangs_up`, no signal tells the program that the terminal is closed.
+    """
 
     def __init__(
-        self, model: Path, home: Path, columns: int = 80, rows: int = 24, *, in_shell: bool = False, **environment: str
+        self,
+        model: Path,
+        home: Path,
+        columns: int = 80,
+        rows: int = 24,
+        *,
+        in_shell: bool = False,
+        hangs_up: bool = True,
+        **environment: str,
     ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("TINYCHAT_", "NO_COLOR"))}
         env = clean | {"TINYCHAT_HOME": str(home), "TERM": "xterm-256color", "INPUTRC": os.devnull} | environment
         command, *arguments = [*(["bash", "-mc", JOB] if in_shell else []), sys.executable, str(SCRIPT), str(model)]
-        self.process = pexpect.spawn(command, arguments, env=env, dimensions=(rows, columns), timeout=PATIENCE)
+        self.process = pexpect.spawn(
+            command, arguments, env=env, dimensions=(rows, columns), timeout=PATIENCE,
+            preexec_fn=None if hangs_up else partial(signal.signal, signal.SIGHUP, signal.SIG_IGN),
+        )  # fmt: skip
         self.process.delaybeforesend = None
         self.process.ptyproc.delayafterclose = 0
         self.screen = Window(columns, rows)
@@ -170,6 +185,20 @@ class Person:
         self.process.close()
         code: int | None = self.process.exitstatus
         return code
+
+    def close_terminal(self) -> None:
+        """Close the terminal, and wait until the process has ended.
+
+        Raises:
+            AssertionError: If it goes on.
+        """
+        os.close(self.process.child_fd)
+        end = time.monotonic() + PATIENCE
+        while os.waitpid(self.process.pid, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(self.process.pid, signal.SIGKILL)
+                raise AssertionError("it goes on without a terminal")
+            time.sleep(0.02)
 
     def kill(self) -> None:
         """Kill the process, whatever its state."""

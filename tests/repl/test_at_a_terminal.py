@@ -390,6 +390,31 @@ def test_torch_loads_on_while_the_prompt_is_back(home: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("/seed 2", "seed 1 → 2"),
+        ("/why", "any other key ends"),
+        ("/steps", "q ends"),
+        ("/slow 1", "slow – → 1"),
+        ("/compare temperature=0.2,0.8", "2 · temp 0.8"),
+    ],
+)
+def test_it_ends_when_its_terminal_is_closed(home: Path, line: str, shown: str) -> None:
+    """A process went on for ever, at full speed, while it showed something that waits for keys."""
+    person = Person(find_model("smalltalk"), home, hangs_up=False, TINYCHAT_TEST_TORCH="1")
+    person.sees("›")
+    person.type("/seed 1", ENTER, "hello", ENTER)
+    person.sees(answered)
+    person.type(CTRL_L, line, ENTER)
+    person.sees(lambda lines: any(shown in one for one in lines))
+    if line.startswith("/slow"):
+        person.type("tell me a story", ENTER)
+        person.sees(lambda lines: any("tok/s · context" in one for one in lines))
+    person.close_terminal()
+
+
+@pytest.mark.slow
 def test_wide_characters_wrap_without_loss(sit_down: SitDown) -> None:
     person = sit_down(columns=64)
     person.type("/seed 7", ENTER, "wide", ENTER)

@@ -109,10 +109,16 @@ class Keyboard:
             os.kill(0, signal.SIGTSTP)  # the whole process group, like the terminal itself
 
     def read(self, timeout: float = 0.0) -> list[KeyPress]:
-        """Return the keys pressed so far; wait up to `timeout` seconds for the first."""
+        """Return the keys pressed so far; wait up to `timeout` seconds for the first.
+
+        Raises:
+            EOFError: If the terminal is gone, as when its window is closed.
+        """
         if self._is_readable(timeout):
             self._read_at = self._clock()
             keys = self.input.read_keys()
+            if not keys and self.input.closed:
+                raise EOFError
             self.is_undecided = not keys
             return keys
         if self._clock() - self._read_at <= ESCAPE_TIMEOUT:
