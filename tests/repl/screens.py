@@ -192,7 +192,10 @@ class Person:
         Raises:
             AssertionError: If it goes on.
         """
-        os.close(self.process.child_fd)
+        terminal = self.process.ptyproc
+        terminal.fileobj.close()  # its own `close` would send signals
+        terminal.closed = self.process.closed = True
+        terminal.fd = self.process.child_fd = -1
         end = time.monotonic() + PATIENCE
         while os.waitpid(self.process.pid, os.WNOHANG) == (0, 0):
             if time.monotonic() > end:
