@@ -126,10 +126,10 @@ class Talk:
         self._add(text, assistant, values, wording, user)
 
     def add_wording(
-        self, wording: str, assistant: Lines, values: dict[str, str], user: Lines, *, lead: str = ""
+        self, wording: str, assistant: Lines, values: dict[str, str], user: Lines, *, lead: str = "", end: str = ""
     ) -> None:
         """Add one turn from a wording that was drawn from the templates of the user."""
-        self._add(lead + insert(wording, values, mark=True), assistant, values, wording, user)
+        self._add(lead + insert(wording, values, mark=True) + end, assistant, values, wording, user)
 
     def draw_wording(self, lines: Lines) -> str:
         """Return a wording from this conversation's split, or from the other if the template has no more."""
