@@ -17,8 +17,8 @@ from smalltalk.talk import Scene, Scenes, Talk
 
 LEADS = (
     "hey, ", "hi, ", "well, ", "you know, ", "btw ", "guess what, ", "ok, ", "oh, ", "so ", "tinychat, ", "yes, ",
-    "hey ", "hi! ", "hello, ", "omg ", "wow, ", "ugh, ", "hmm, ", "lol ", "yo ", "listen, ", "um, ", "haha ", "ok so ", "and ",
-    "sometimes ", "today ", "actually ", "honestly, ", "sorry, ", "anyway, ",
+    "hey ", "hi! ", "hello, ", "omg ", "wow, ", "ugh, ", "hmm, ", "lol ", "yo ", "listen, ", "um, ", "haha ", "ok so ",
+    "and ", "sometimes ", "today ", "actually ", "honestly, ", "sorry, ", "anyway, ",
 )  # fmt: skip
 ENDINGS = (
     "!!",
