@@ -40,6 +40,11 @@ def test_pieces_of_words_begin_with_their_space() -> None:
     assert tuple(text for text, _ in make("wordpiece", "we talk to them " * 9).pieces(" talk to")) == (" talk", " to")
 
 
+def test_each_digit_is_a_piece_of_its_own() -> None:
+    pieces = make("wordpiece", "58 + 12 = 70, 1,984 " * 99).pieces(" 58 + 1984")
+    assert tuple(text for text, _ in pieces) == (" 5", "8", " +", " 1", "9", "8", "4")
+
+
 @pytest.mark.parametrize(
     ("kind", "size"), [("wordpiece", 200), ("bpe", 200), ("word", 10), ("char", 3), ("nonsense", None)]
 )

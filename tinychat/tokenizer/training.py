@@ -26,10 +26,13 @@ WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]
 
 PIECE_PATTERN = (
     r"'(?:s|t|d|m|ll|ve|re)"  # the endings of English contractions
-    r"| ?[\p{L}\p{M}]{1,24}| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]{1,8}"  # a space belongs to the word that it precedes
+    r"| ?[\p{L}\p{M}]{1,24}| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]{1,8}"  # a space belongs to the word that it precedes
     r"|\n{1,8}|[^\S\n]{1,16}(?!\S)|\s"
 )
-"""All pieces are bounded: a text without spaces costs no more time or memory than any other."""
+"""All pieces are bounded: a text without spaces costs no more time or memory than any other.
+
+Each digit is a piece of its own (Touvron et al. 2023, Llama, section 2.1): numbers of one length are cut alike.
+"""
 
 SPACE = "▁"
 """Character that stands for the space before a word."""
