@@ -1,13 +1,13 @@
-// Runs the script of a page outside of a browser: `node page.js PAGE < TASKS`, both JSON; see test_page.py.
-const fs = require("fs");
+// Runs the script of a page outside of the page, in Node (`node page.js PAGE < TASKS`, both JSON) or in a browser's empty
+// tab (`runTasks`); see test_page.py.
 
-const page = fs.readFileSync(process.argv[2], "utf8");
-const [, model] = page.match(/<script type="application\/octet-stream" id="model">([^<]*)<\/script>/);
-const [, script] = page.match(/<script>([^]*)<\/script>/);
-const names = "Payload, Kernel, Tokenizer, PromptEncoder, splitSentences";
-const { Payload, Kernel, Tokenizer, PromptEncoder, splitSentences } = new Function(`${script}; return { ${names} };`)();
-
-(async () => {
+/** Run tasks, each a name and an argument, in the script of a page, given its HTML, and return their results. */
+async function runTasks(page, tasks) {
+  const [, model] = page.match(/<script type="application\/octet-stream" id="model">([^<]*)<\/script>/);
+  const [, script] = page.match(/<script>([^]*)<\/script>/);
+  // Without a document it neither draws nor waits for messages.
+  const names = "Payload, Kernel, Tokenizer, PromptEncoder, splitSentences";
+  const { Payload, Kernel, Tokenizer, PromptEncoder, splitSentences } = new Function("document", `${script}; return { ${names} };`)();
   const texts = model.match(/.{1,65535}/g); // as in a browser, but cut anywhere
   const payload = new Payload(texts), header = await payload.readHeader();
   const tokenizer = new Tokenizer(header.tokenizer), encoder = new PromptEncoder(header, tokenizer);
@@ -66,6 +66,12 @@ const { Payload, Kernel, Tokenizer, PromptEncoder, splitSentences } = new Functi
   };
 
   const results = [];
-  for (const [name, argument] of JSON.parse(fs.readFileSync(0, "utf8"))) results.push(await run[name](argument));
-  process.stdout.write(JSON.stringify(results));
-})();
+  for (const [name, argument] of tasks) results.push(await run[name](argument));
+  return results;
+}
+
+if (typeof require === "function") {
+  const fs = require("fs");
+  const [page, tasks] = [fs.readFileSync(process.argv[2], "utf8"), JSON.parse(fs.readFileSync(0, "utf8"))];
+  runTasks(page, tasks).then((results) => process.stdout.write(JSON.stringify(results)));
+}

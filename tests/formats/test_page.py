@@ -44,13 +44,28 @@ HALF_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>")
 
 
+DRIVER = Path(__file__).with_name("page.js")
+
+
 def in_node(page: Path, *tasks: tuple[str, Any]) -> list[Any]:
     """Run tasks in the script of a page; see page.js."""
     assert NODE is not None
-    call = [NODE, str(Path(__file__).with_name("page.js")), str(page)]
+    call = [NODE, str(DRIVER), str(page)]
     done = subprocess.run(call, input=json.dumps(tasks), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     results: list[Any] = json.loads(done.stdout)
+    return results
+
+
+def in_chromium(browser: Any, page: Path, *tasks: tuple[str, Any]) -> list[Any]:
+    """Run tasks in the script of a page; see page.js."""
+    tab = browser.new_page()
+    tab.add_script_tag(content=DRIVER.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    results: list[Any] = tab.evaluate(
+        "([page, tasks]) => runTasks(page, tasks)", [text, [list(task) for task in tasks]]
+    )
+    tab.close()
     return results
 
 
@@ -176,14 +191,18 @@ def test_answers_are_those_of_the_native_engine(kind: str, precision: str, optio
         assert odds.probability == pytest.approx(sampling[odds.id], abs=1e-5)
 
 
-@needs_node
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("name", ["smalltalk", "tales", "translate"])
+@pytest.mark.parametrize("runner", [pytest.param("node", marks=needs_node), "chromium"])
+@pytest.mark.parametrize("name", ["smalltalk", "tales", "translate", "characters with counts"])
 @pytest.mark.slow
 @pytest.mark.long
-def test_answers_of_bundled_models_are_those_of_the_native_engine(name: str, tmp_path: Path) -> None:
+def test_answers_of_models_that_people_have_are_those_of_the_native_engine(
+    name: str, runner: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """300 prompts greedily, and 300 with settings and seeds, token by token and to the last bit."""
-    info = open_info(find_model(name))
+    browser = request.getfixturevalue("browser") if runner == "chromium" else None
+    counted = {"context_length": 256, "ngram_order": 6, "n_layer": 3}
+    info = save(tmp_path / "m", tokenizer_of("char"), **counted) if "counts" in name else open_info(find_model(name))
     write_page(info, tmp_path / "m.html")
     precision = header_of(info)["precision"]
     engine, encoder = NativeEngine(info, precision=precision, level="plain"), encoder_of(info)
@@ -200,11 +219,12 @@ def test_answers_of_bundled_models_are_those_of_the_native_engine(name: str, tmp
         )
         prompt = " ".join(rng.choices(words, k=rng.randint(1, 9)))
         ids, source = encoder.encode(prompt, (), settings.max_tokens), encoder.encode_source(prompt)
-        request = Request(0, ids, 0, settings, number, 1, encoder.end_ids, source)
-        tokens = engine.extend([request], settings.max_tokens)[0]
+        answer = Request(0, ids, 0, settings, number, 1, encoder.end_ids, source)
+        tokens = engine.extend([answer], settings.max_tokens)[0]
         expected.append([[token.id, token.logprob] for token in tokens])
         tasks.append(("answer", [ids, page_settings(settings), 40, source]))
-    answers = in_node(tmp_path / "m.html", *tasks)
+    page = tmp_path / "m.html"
+    answers = in_node(page, *tasks) if browser is None else in_chromium(browser, page, *tasks)
     assert [number for number, one in enumerate(expected) if answers[number] != one] == []
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,10 @@ import pytest
 from tinychat.formats.page import write_page
 from tinychat.store.models import CARD, CONFIG, find_model, open_info, read_tokenizer, read_training
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright, which drives a browser, is not installed")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="there is no chromium: apt-get install chromium"),
-]
+pytestmark = pytest.mark.slow
 
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 SENTENCES = ("Where is the station?", "Good morning.", "I am tired.")
 SLOW_MOTION = "input[aria-label='Slow motion']"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 class Visit:
