@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
-from grammar import Dice
+from grammar import Dice, listed
 
 STYLES = ("careful", "lower", "sloppy", "shout")
 WEIGHTS = (42, 36, 20, 2)
@@ -91,6 +93,15 @@ PHRASES: dict[str, tuple[str, ...]] = {
     "see you": ("cya", "see ya"),
 }
 
+SYNONYMS = {
+    source: tuple(listed(others, ","))
+    for group in tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))["groups"]
+    for sources, others in [group.split(": ")]
+    for source in ([sources] if sources in others.split(", ") else sources.split())
+}
+"""what may stand for a word or for some words"""
+SYNONYM_RATE = 0.15
+
 # Neighbouring keys, for slips.
 NEAR = {
     "a": "s", "b": "v", "c": "x", "d": "f", "e": "r", "f": "g", "g": "h", "h": "j", "i": "o", "j": "k", "k": "l",
@@ -100,6 +111,7 @@ NEAR = {
 
 
 _WORD = re.compile(r"\{[^}]*\}|[\w']+")
+_SYNONYM = re.compile(rf"\{{[^}}]*\}}|(?<![\w'-])(?:{'|'.join(sorted(SYNONYMS, key=len, reverse=True))})(?![\w'-])")
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
 
 
@@ -114,6 +126,16 @@ def slip(dice: Dice, word: str) -> str:
     if kind == 2:
         return word[:index] + word[index] + word[index:]
     return word[:index] + NEAR.get(word[index], word[index]) + word[index + 1 :]
+
+
+def reword(dice: Dice, text: str, rate: float = SYNONYM_RATE) -> str:
+    """Put a synonym for about `rate` of the words outside braces that have any."""
+
+    def change(found: re.Match[str]) -> str:
+        word = found.group(0)
+        return word if word.startswith("{") or not dice.chance(rate) else dice.choice(SYNONYMS[word])
+
+    return _SYNONYM.sub(change, text)
 
 
 def misspell(dice: Dice, text: str, rate: float) -> str:
@@ -141,6 +163,7 @@ def capitalise(text: str) -> str:
 
 def write(dice: Dice, style: str, text: str) -> str:
     """Return the user's text (lower case, values in braces) as a person of that style types it."""
+    text = reword(dice, text)
     if style == "careful":
         if text[-1] not in ".?!)" and dice.chance(0.6):
             text += dice.choice((".", ".", ".", "!")) if len(text.split()) > 1 else ""

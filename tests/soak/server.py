@@ -10,7 +10,6 @@ and threads. `--model NAME` takes another model than `smalltalk`.
 import argparse
 import json
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -92,7 +91,7 @@ def soak(process: "subprocess.Popen[str]", port: int, count: int, seed: int) -> 
         thread.join()
     idle = wait_until_idle(port)
     seconds, after = time.monotonic() - began, usage(process.pid)
-    process.send_signal(signal.SIGINT)
+    process.terminate()  # an interrupt is ignored by jobs in the background
     code = process.wait(TIMEOUT)
     sys.stdout.write(f"{count:,} requests in {seconds:,.0f} s: {dict(counts.most_common())}\n")
     sys.stdout.write(f"after {warm_up:,}: {first[0]}\nat the end: {after}, {idle}\n")
