@@ -126,7 +126,8 @@ def listed(text: str, separator: str | None = None) -> list[str]:
 
 def a(noun: str) -> str:
     """Return the noun with “a” or “an”."""
-    return ("an " if noun[0].lower() in "aeiou" or noun.startswith(("honest", "hour")) else "a ") + noun
+    is_vowel = noun[0].lower() in "aeiou" and not noun.lower().startswith(("uni", "uku", "use", "eu"))
+    return ("an " if is_vowel or noun.startswith(("honest", "hour")) else "a ") + noun
 
 
 def choose(dice: Dice, lines: Lines) -> str:

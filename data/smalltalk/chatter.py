@@ -1,4 +1,4 @@
-"""Statements about anything, which no other topic knows: the bot asks for more instead of guessing what they mean.
+"""Statements about anything, which no other topic knows: the bot takes up their noun, and asks instead of guessing.
 
 They are sentences of `phrases`, so that a message of unknown words is not taken for the known one that shares a word
 with it; with what people add to them: a greeting, thanks, a farewell, or that they were misunderstood.
@@ -7,82 +7,122 @@ with it; with what people add to them: a greeting, thanks, a farewell, or that t
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from grammar import listed
+from grammar import Dice, Lines, listed
+from phrases import english
 from phrases.draft import Draft
 from phrases.make import draw
+from phrases.nouns import BY_NAME
+from phrases.tables import WORDS
 
+from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
 
+_TABLES = words.table(__file__)
+SHAPES: dict[str, list[str]] = _TABLES["shapes"]
+VERBS = [(re.compile(rf"(?:\b|(?='))(?:{verbs}) $"), replies) for verbs, replies in _TABLES["verbs"].items()]
+"""what may stand before a noun phrase, and replies that fit it"""
+TURNED: dict[str, str] = dict(pair.split("=") for pair in listed(_TABLES["turned"], ","))
+"""words of the person, and what the reply makes of them"""
+_TURN = re.compile(
+    r"\b("
+    + "|".join(sorted(TURNED, key=len, reverse=True))
+    + r")\b(?!')(?! (?:morning|afternoon|evening|week|weekend|month|year|summer|winter)\b)",
+    re.IGNORECASE,
+)
+_MANY = {word.english for kind in WORDS.values() for word in kind if word.many}
+_ONE = {word.english for kind in WORDS.values() for word in kind if not word.many} | set(BY_NAME)
+_PLURALS = _MANY | {english.plural(word) for word in _ONE}
+_ALL = sorted({word for word in _ONE | _PLURALS if word.islower()}, key=len, reverse=True)
+_PEOPLE = {word.english for kind in ("person", "person_s", "kin", "person1") for word in WORDS[kind]} | set(
+    listed(
+        "mother father mum dad parents grandmother grandfather grandparents aunt uncle sister brother sisters brothers"
+        " cousin wife husband daughter son niece nephew children doctor boss colleague neighbours friends men women"
+    )
+)
+_ARTICLE = r"(?:a|an|the|my|our|his|her|their|this|that|these|those|some|two|three|four|five|six|seven|many)"
+NOUN = re.compile(
+    rf"(?<![\w-])({_ARTICLE}) ((?:(?!(?:of|to|in|is|was)\b)[a-z-]+ )?)({'|'.join(map(re.escape, _ALL))})\b(?!')"
+)
+BARE = re.compile(
+    rf"\b(?:like|likes|love|loves|of|eat|eats|ate|drink|drinks|drank|buy|bought|prefer) ({'|'.join(_ALL)})$"
+)
+THERE = re.compile(r"There(?:'s| is| are| was| were) (?!no\b|not\b|nothing|nobody|more|less)([\w -]+?) ((?:in|on|under"
+                   r"|behind|next to|in front of|near|at|between|beside|inside|above|opposite|by) .+)")  # fmt: skip
+WISH = re.compile(
+    r"(?:I|We|He|She|They|My \w+|Our \w+|The \w+)(?: would like|'d like| want| wants| wanted| hope| hopes| plan| plans"
+    r"| need| needs| am going|'m going|'re going|'s going| are going| is going| have| has| had) to (?!be\b|have\b)(.+)"
+)
+IS_LIKE = re.compile(
+    r"(?:I|We|He|She|They|It|[A-Z]\w+ (?:\w+ )?\w+)(?:'m| am|'re| are|'s| is| was| were) ((?:very|too|so|a little|quite"
+    r"|always) )?((?:more )?[a-z]+(?:er|y|ful|ive|ish|ous|al|ant|ent|ed|ic|ble|less|id))(?: than .+)?"
+)
+NOT = re.compile(r"\b(not|never|nobody|nothing|no|none|\w+n't|cannot|neither)\b")
+LONGEST_TURNED = 9
+"""words of a sentence that a reply turns round"""
 BEGINNING = re.compile(r"(I|We|My|Our|He|She|They|His|Her|Their|The|This|That|There|It|Nobody|Somebody|Someone)\b")
 """of a statement, not of a request"""
 OTHER_TOPICS = re.compile(
     r" [A-Z][a-z]|\d|\b(you|yours?|sick|ill|hurts?|pain|fever|doctor|hospital|tired|sad|sorry|afraid|angry|cry\w*|died"
-    r"|dead|broken?|lost|stole\w*|accident|happy|birthday|married|baby|won|weather|rain\w*|snow\w*|hungry|thirsty"
+    r"|dead|throat|aches?|cough|war|broken?|lost|stole\w*|accident|happy|birthday|married|baby|won|weather|rain\w*|snow\w*|hungry|thirsty"
     r"|bored|name|called|favou?rite|joke|riddle|story)\b"
 )
 """names and numbers, and what has replies of its own"""
-SOMEBODY_OF_MINE = re.compile(r"My ([a-z]+) (?!and\b|or\b)")
 SHORTEST = 4
 """in words"""
 
-INTEREST = (
-    "(Oh|I see|Ah|Oh, I see), (tell me more|go on|I'm listening)!",
-    "(Oh, really|Really|Is that so)? (How was it|What happened then|How did that come)?",
-    "(Oh, really|Really|Is that so)? (Tell me more about it, please|Then tell me more).",
-    "That (sounds like a story|is new to me). (Tell me more|Go on|I'm listening)!",
-    "(Thank you for telling me|Good to know|I see). (How do you feel about it|What do you think of it|And then)?",
-    "(Interesting|I am all ears|I'm listening)! (What else|How did it go on|And what do you think of it)?",
-    "(I know little about that|That is beyond my few words), but (I like to listen|I'm curious). (Tell me more|Go on)!",
-)
-SOMEBODY = (
-    "Your <w>? (Tell me more|I'm listening|Go on)!",
-    "(Oh|I see|Ah), your <w>! (What happened then|What do you think of it|How did it go on|And then)?",
-)
-GREETING = ("(Hello|Hi)! (I'm glad that you tell me|Nice of you to write). (Tell me more|Go on)!",)
-FAREWELL = (
-    "(Goodbye|Bye|See you)! (Take care|Come back soon|It was nice to talk|Have a good day).",
-    "(All right|I see)! (Goodbye|Bye|See you), and (take care|come back soon|thank you for the chat).",
-)
-GOOD_NIGHT = ("Good night! (Sleep well|Sweet dreams|Rest well|See you tomorrow).",)
-WELCOME = (
-    "(You are|You're) welcome! (I like to listen|Come back and tell me more|I'm glad to listen).",
-    "(My pleasure|Gladly|Any time)! (It is nice to talk with you|Tell me how it goes on).",
-)
-SORRY = (
-    "(Sorry|I'm sorry|Oh, sorry), I (misunderstood|got that wrong|mixed something up). (Tell me once more|What did you"
-    " mean)?",
-    "(My mistake|Oh dear, my mistake)! I am very small. (Say it in other words|Tell me again), please.",
-)
-NOT_SO = (
-    "(Ah|Oh), not <w>! (Sorry, I misunderstood|My mistake|I mixed that up). (How is it, then|What is it, then)?",
-    "(Sorry|I'm sorry), I see: not <w>. Tell me more.",
-)
-ENDS = (
-    ("<s>(. |, | )(thank you|thanks|thx|thank you for listening|thanks for your help|thanks a lot)(!|.|)", WELCOME),
-    (
-        "<s>(. |, | )(good night|sleep well|good night then|night)(!|.|)|(ok |well, |haha |)i('m| am) (tired|going to"
-        " bed|off to bed|getting tired|sleepy)( now|), good night(!|.|)",
-        GOOD_NIGHT,
-    ),
-    (
-        "<s>(. |, | )(bye|goodbye|see you|talk to you later|i have to go now, bye|bye bye|see you tomorrow)(!|.|)"
-        "|(yes! |ok |well, |)(bye|goodbye|see you)(,| ) <s>",
-        FAREWELL,
-    ),
-)
-"""what may follow a statement at the end of a conversation"""
-MISUNDERSTOOD = (
-    "(no, |nope |no |what? |huh? |hm, |um, |)(that makes no sense|that's not what i (said|meant|asked)|i did not say"
-    " that|i didn't mean that|you (don't|do not) understand( me|)|you misunderstood( me|)|what are you talking about"
-    "|that is not what i mean|you got me wrong|what do you mean by that|that was not my question)(!|.|?|)"
-)
-IS_NOT_SO = "(no|nope|but|what?|hey|no no|well)(, | )(i am|i'm) not <w>(!|.||, i said)|(i am|i'm) not <w>(!|.|| at all)"
-STATES = listed(
-    "ill,sick,sad,tired,hungry,angry,alone,lonely,bored,in bed,at home,at work,a child,a student,in a hurry,afraid,"
-    "busy,married,old,late,stressed,hurt,upset,mad,a teacher,at school,happy,nervous,worried,thirsty,lost,drunk,cold",
-    ",",
-)
+SAID = _TABLES["said"]
+STATES = listed(SAID["states"], ",")
+
+
+class Echo(NamedTuple):
+    """Replies that take something up, and what they take up."""
+
+    shape: str
+    replies: Lines
+    values: dict[str, str]
+
+
+def turned(text: str) -> str:
+    """Return the text as the other side says it: “I lost my key” → “you lost your key”."""
+    changed = _TURN.sub(lambda found: TURNED[found[0].lower()], text)
+    return changed[0].lower() + changed[1:]
+
+
+def echo(dice: Dice, sentence: str) -> Echo | None:
+    """Return replies that take up the sentence, drawn from what they could take up; None where that is nothing."""
+    found: list[tuple[float, str, dict[str, str]]] = []
+    said = turned(sentence)
+    is_denied = bool(NOT.search(sentence))
+    if match := THERE.fullmatch(sentence):
+        shape = "there_are" if re.match(r"There('s| is| was)\b", sentence) is None else "there_is"
+        found.append((4.0, shape, {"np": turned(match[1]), "p": turned(match[2])}))
+    elif not is_denied:
+        if match := WISH.fullmatch(sentence):
+            found.append((3.0, "wish", {"vp": turned(match[1])}))
+        if match := IS_LIKE.fullmatch(sentence):
+            found.append((2.5, "adjective", {"adj": (match[1] or "") + match[2]}))
+        if match := BARE.search(sentence):
+            found.append((3.0, "bare", {"np": match[1]}))
+    begun = sentence[0].lower() + sentence[1:]
+    if not is_denied and (nouns := list(NOUN.finditer(begun))):
+        match = nouns[0] if dice.chance(0.8) else dice.choice(nouns)
+        values = {"np": turned("".join((match[1], " ", match[2], match[3])))}
+        many = match[3] in _PLURALS
+        if match[3] in _PEOPLE:
+            found.append((6.0, "people" if many else "person", values))
+        else:
+            fitting = [replies for verb, replies in VERBS if verb.search(begun[: match.start()])]
+            if fitting and not many and dice.chance(0.8):
+                return Echo("verb", fitting[0], values)
+            found.append((6.0, "things" if many else "thing", values))
+    if len(sentence.split()) <= LONGEST_TURNED:
+        found.append((1.0 if found else 2.0, "denied" if is_denied else "said", {"t": said}))
+    if not found:
+        return None
+    _, shape, values = found[dice.weighted([weight for weight, *_ in found])]
+    return Echo(shape, SHAPES[shape], values)
 
 
 def statement(talk: Talk) -> str:
@@ -99,19 +139,21 @@ def statement(talk: Talk) -> str:
 
 
 def tell(talk: Talk) -> None:
-    """Add one to three statements, each with a reply that asks for more, and sometimes what ends them."""
+    """Add one to three statements, each with a reply that takes something up, and sometimes what follows."""
     while True:
         said = statement(talk)
-        somebody = SOMEBODY_OF_MINE.match(said)
-        if talk.dice.chance(0.15):
-            said += f". {statement(talk)}"
-        after = said if said.startswith("I") else said[0].lower() + said[1:]
+        found = echo(talk.dice, said)
+        values = found.values if found else {}
+        replies = found.replies if found and talk.dice.chance(0.92) else SAID["interest"]
         if talk.dice.chance(0.12):
-            talk.turn("(hi|hello|hey|good morning|good afternoon|good evening)(!|.|,) <s>", GREETING, s=said)
-        elif somebody and talk.dice.chance(0.6):
-            talk.turn("(|well, |oh, |ok, |so )<s>(.|)", SOMEBODY, s=after, w=somebody[1])
+            begun = [line for line in replies if not line.startswith("<")] or SAID["interest"]
+            talk.turn(SAID["greeted"], [talk.dice.choice(SAID["greeting"]) + line for line in begun], s=said, **values)
         else:
-            talk.turn("(|well, |oh, |ok, |yes, |no, |so |you know, |haha )<s>(.|!|)", INTEREST, s=after)
+            before = f"{statement(talk)}. " if talk.dice.chance(0.15) else ""
+            after = said if said.startswith("I") or before else said[0].lower() + said[1:]
+            talk.turn(SAID["stated"], replies, s=before + after, **values)
+        if talk.left and talk.dice.chance(0.3):
+            follow(talk, values)
         if not talk.left or talk.dice.chance(0.5):
             break
     if talk.left and talk.dice.chance(0.3):
@@ -120,18 +162,27 @@ def tell(talk: Talk) -> None:
         end(talk)
 
 
+def follow(talk: Talk, values: dict[str, str]) -> None:
+    """Add an answer of the person to what the bot asked about a noun, or a question about what was said."""
+    kind = talk.dice.weighted((3.0, 1.0, 1.0))
+    if "np" in values and kind < 2:
+        talk.turn((SAID["answers"], SAID["why_asked"])[kind], (SAID["further"], SAID["curious"])[kind], **values)
+    elif "t" in values or "np" in values:
+        talk.turn(SAID["recalled"], "You said that <t>." if "t" in values else "You told me about <np>.", **values)
+
+
 def end(talk: Talk) -> None:
     """Add a statement that ends with thanks or a farewell."""
-    user, replies = talk.dice.choice(ENDS)
+    user, replies = talk.dice.choice(SAID["ends"])
     talk.turn(user, replies, s=statement(talk))
 
 
 def misunderstood(talk: Talk) -> None:
     """Add that the bot has misunderstood."""
     if talk.dice.chance(0.4):
-        talk.turn(IS_NOT_SO, NOT_SO, w=talk.dice.choice(STATES))
+        talk.turn(SAID["is_not_so"], SAID["not_so"], w=talk.dice.choice(STATES))
     else:
-        talk.turn(MISUNDERSTOOD, SORRY)
+        talk.turn(SAID["misunderstood"], SAID["sorry"])
 
 
 SCENES: Scenes = (

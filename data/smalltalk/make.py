@@ -12,47 +12,34 @@ from grammar import Dice
 
 from smalltalk import (
     chatter,
-    commands,
     facts,
-    feelings,
     fun,
-    greetings,
-    identity,
     memory,
     numbers,
     others,
-    personal,
     reactions,
-    settings,
     situations,
     small_words,
     stories,
+    tastes,
     unknown,
+    wishes,
     word_games,
 )
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
-SCENES: Scenes = (
-    greetings.SCENES
-    + small_words.SCENES
-    + feelings.SCENES
-    + situations.SCENES
-    + identity.SCENES
-    + personal.SCENES
-    + facts.SCENES
-    + numbers.SCENES
-    + fun.SCENES
-    + word_games.SCENES
-    + stories.SCENES
-    + memory.SCENES
-    + others.SCENES
-    + settings.SCENES
-    + commands.SCENES
-    + unknown.SCENES
-    + chatter.SCENES
+SHARES = {tastes: 1.5, facts: 1.5, others: 1.3, wishes: 1.6, unknown: 2.2, chatter: 1.1}
+"""modules, and by how much the weights of their scenes are multiplied, if they are"""
+MODULES = (small_words, situations, tastes, facts, numbers, fun, word_games, stories, memory, others, wishes, unknown)
+SCENES: Scenes = tuple(
+    scene._replace(weight=SHARES.get(module, 1.0) * scene.weight)
+    for module in (*MODULES, chatter)
+    for scene in module.SCENES
 )
 WEIGHTS = [scene.weight for scene in SCENES]
-OPENINGS = ("hello", "hello", "time of day", "back again", "how are you")
+LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
+"""topics whose replies fit no sad talk: see moods.toml for what people say there"""
+OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
 
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
@@ -73,7 +60,7 @@ class Promise:
 
 def topics() -> list[str]:
     """Return the names of all topics."""
-    return [*(scene.topic for scene in SCENES), *(f"memory: {kind.key}" for kind in memory.KINDS), reactions.TOPIC]
+    return [*(scene.topic for scene in SCENES), *(f"memory: {kind.key}" for kind in memory.KINDS), *reactions.TOPICS]
 
 
 def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
@@ -81,17 +68,17 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
     length = 1 + dice.weighted(LENGTHS)
     talk = Talk(dice, length, held_out=held_out)
     promises = []
-    if length > 1 and dice.chance(0.6):
+    if length > 1 and dice.chance(0.16):
         promises = [Promise(dice, length, talk) for _ in range(dice.between(1, 1 + length // 3))]
     if dice.chance(0.1 if length == 1 else 0.28):
         opening = dice.choice(OPENINGS)
-        _play(talk, next(scene for scene in greetings.SCENES if scene.topic == opening))
+        _play(talk, next(scene for scene in SCENES if scene.topic == opening))
     closing = length > 2 and dice.chance(0.17)
     while talk.left:
         index = len(talk.turns)
         if closing and talk.left == 1:
             talk.topic = "goodbye"
-            greetings.goodbye(talk)
+            small_words.goodbye(talk)
             break
         to_ask = next(
             (promise for promise in promises if promise.is_told and promise.ask_at and promise.ask_at[0] <= index), None
@@ -106,7 +93,10 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
             talk.topic = f"memory: {to_tell.kind.key}"
             memory.tell(talk, to_tell.kind)
         elif not reactions.react(talk):
-            _play(talk, SCENES[dice.weighted(WEIGHTS)])
+            scene = SCENES[dice.weighted(WEIGHTS)]
+            while scene.topic in LIGHT and situations.mood_of(talk) in situations.SAD:
+                scene = SCENES[dice.weighted(WEIGHTS)]
+            _play(talk, scene)
     return talk.turns
 
 

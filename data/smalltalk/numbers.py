@@ -1,324 +1,241 @@
-"""Counting and comparing up to twenty, adding and subtracting up to a hundred, and refusals of larger numbers."""
+"""Counting and comparing, adding and taking away up to a hundred, tables to ten, and refusals of larger numbers."""
 
 from __future__ import annotations
 
-from grammar import listed
+from functools import partial
 
-from smalltalk import fact_tables as tables
+from grammar import Lines
+
+from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
 
-LIMIT, SUM_LIMIT = 20, 100
-BY_TENS = 0.55
-"""probability that a sum or difference is beyond `LIMIT`: tens and ones are then worked out one after the other"""
-WORDS = listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-    " eighteen "
-    "nineteen twenty"
-)
-
-SUMS = (
-    "(what is|what's|how much is|calculate|work out|compute|add|tell me|) <a> (plus|+|and) <b>( make|)?",
-    "(add|sum|put together) <a> (and|to|with) <b>", "(add|sum|sum up) <a> (and|with) <b>( for me| please|)",
-    "<a> (plus|+|added to) <b> (is|equals|makes|gives)( what| how much|)?",
-    "i have <a> (apples|coins|eggs|stones|books|cookies) and (get|find|buy) <b> more, how many( have i| is that| in"
-    " all|)?",
-    "what do <a> and <b> make( together|)?", "<a>+<b>(?|=|)", "can you add <a> and <b>?", "the sum of <a> and <b>?",
-    "<a> + <b>( =|=|)(?|)", "(do you know|do you know what|can you calculate|what will be) <a> (plus|+) <b>( is|)?",
-    "(there are|we have|she has|my friend has) <a> (birds|cats|pens|cups|sweets|marbles) and <b> more (come|join), how"
-    " many( in all| now| are there|)?",
-    "if i have <a> (apples|pens|coins) and you give me <b>( more|), how many do i have( then| now|)?",
-    "(quick|math|maths|easy|sum): <a> (plus|+) <b>?", "<a> and <b> more( is| makes| are|)?",
-    "(what is|how much is|tell me|) <a> (increased|raised) by <b>?",
-    "(please |can you |now |)(increase|raise) (<a>|the number <a>) by <b>( for me|)",
-    "(if you|when i|let us|) (add|increase|raise) <a> (and|by) <b>, (how much is it|what do i get|what is it)?",
-    "(what do i|what do you|what will i) get (from|for|with) <a> (plus|and|+) <b>?",
-    "(i start with|start with|take) <a> and (add|get|put) <b>( more|)(, how many is that|, what is it|)?",
-    "(please |can you |now |)(add|sum|put together) <a> (and|to|with|plus) <b>( for me| please|)",
-    "(total|altogether|the total of): <a> (and|plus) <b>", "(solve|what is|whats|what's|calculate|do) <a>+<b>(?|)",
-    "(solve|do|answer|find) <a> (+|plus) <b>", "(can|could|would) you (tell me|say|work out) what <a> (plus|+) <b>"
-    " (is|makes)?",
-    "i (had|got) <a> (apples|coins|eggs|books|cookies|sweets) and (got|found|bought|was given) <b> more, how many"
-    " (do i have|have i|are there|is that)( now|)?",
-    "what do (you|i|we) get (when|if) (you|i|we) add <a> (and|to) <b>?", "i want to know (what is |) <a> (+|plus) <b>",
-)  # fmt: skip
-SUM_ANSWERS = ("<x> plus <y> is <z>.", "I count: <x> plus <y> is <z>.", "<x> and <y> make <z>: <x> plus <y> is <z>.")
-DIFFERENCES = (
-    "(what is|what's|how much is|calculate|work out|compute|tell me|) <a> (minus|-|take away|less) <b>?",
-    "(take|subtract) <b> from <a>", "(take|subtract|remove) <b> from <a>(, how much is it|, what is left| please|)",
-    "<a> (minus|-|take away) <b> (is|equals|makes|gives)( what| how much|)?",
-    "i have <a> (apples|coins|eggs|stones|books|cookies) and (lose|eat|give away|drop) <b>, how many are left?",
-    "what is left of <a> without <b>?", "<a>-<b>(?|=|)", "the difference of <a> and <b>?",
-    "how much is <a> if i take away <b>?",
-    "<a> - <b>( =|=|)(?|)", "(do you know|can you calculate|what will be) <a> (minus|-) <b>?", "<a> (without|less)"
-    " <b>?",
-    "(there are|we have|she has|my friend has) <a> (birds|cats|pens|cups|sweets|marbles) and <b> (go|leave|are gone),"
-    " how"
-    " many( are left| remain| stay|)?",
-    "if i have <a> (apples|pens|coins) and (eat|lose|give you) <b>, how many do i have( left| then|)?",
-    "(quick|math|maths|easy): <a> (minus|-) <b>?", "what is <b> less than <a>?",
-    "(what is|how much is|tell me|) <a> (reduced|lowered|made smaller) by <b>?",
-    "(please |can you |now |)(reduce|lower) (<a>|the number <a>) by <b>( for me|)",
-    "(please |can you |now |)(take|subtract|remove) <b> (from|away from|off) <a>( for me| please|)",
-    "(if you|when i|let us|) (take|subtract|remove) <b> (from|away from) <a>, (how much is it|what do i get|what is"
-     " it|what"
-    " is left)?",
-    "(i start with|start with) <a> and (take away|lose|remove) <b>(, how many is that|, what is it|, what is left|)?",
-    "(what do i|what do you|what will i) get (from|for|with) <a> (minus|-|less|take away) <b>?",
-    "(the difference|what is the difference) (of|between) <a> and <b>?", "(how far|how much) is it from <b> to <a>?",
-    "(solve|what is|whats|what's|calculate|do) <a>-<b>(?|)", "(solve|do|answer|find) <a> (-|minus) <b>",
-    "(can|could|would) you (tell me|say|work out) what <a> (minus|-|take away) <b> (is|makes|leaves)?",
-    "i (had|got) <a> (apples|coins|eggs|books|cookies|sweets) and (ate|lost|sold|gave away|dropped) <b>, how many (are"
-    " left|do i have|have i|remain|do i have left)( now|)?",
-    "what do (you|i|we) get (when|if) (you|i|we) take <b> (away |) from <a>?",
-    "what is left (when|if) (you|i|we) take <b> (away |) from <a>?", "i want to know (what is |) <a> (-|minus) <b>",
-    "(take|subtract) <b> (away |) from <a>", "take (away |) <b> from <a>( please| now|)(.|?|)",
-)  # fmt: skip
-DIFFERENCE_ANSWERS = (
-    "<x> minus <y> is <z>.",
-    "I count: <x> minus <y> is <z>.",
-    "<x> without <y> leaves <z>: <x> minus <y> is <z>.",
-)
+LINES = words.lines(__file__)
+SUMS, DIFFERENCES = LINES["sums"], LINES["differences"]
+LIMIT, SUM_LIMIT, TABLES = 20, 100, 10
+BARE = 0.45
+"""probability that a sum or difference needs one step only, as the second number has no ones or no tens"""
+ONES, TENS = words.LISTS["ones"], words.LISTS["tens"]
+WORDS = [*ONES, *(f"{ten}-{one}".removesuffix("-zero") for ten in TENS for one in ONES[:10]), "a hundred"]
 
 
-SUM_STEPS = (
-    "<x> plus <y>: <tens> and <ones>, that makes <z>.",
-    "Tens <tens>, ones <ones>: <x> plus <y> is <z>.",
-)
-DIFFERENCE_STEPS = (
-    "<x> minus <y>: <x> less <tens> is <rest>, less <ones> is <z>.",
-    "First <x> less <tens> is <rest>, then less <ones>: <z>.",
-)
-
-
-def number(talk: Talk, value: int, in_words: float = 0.22) -> str:
+def number(talk: Talk, value: int, in_words: float = 0.16) -> str:
     """Return the number as this person writes it, mostly in digits."""
-    return WORDS[value] if value <= LIMIT and talk.dice.chance(in_words) else str(value)
+    return WORDS[value] if value <= SUM_LIMIT and talk.dice.chance(in_words) else str(value)
 
 
-def add_tens(talk: Talk) -> None:
-    """Add a sum of at most a hundred, worked out in tens and ones."""
-    total = talk.dice.between(LIMIT + 1, SUM_LIMIT)
-    first = talk.dice.between(1, total - 1)
-    second = total - first
-    tens, ones = first // 10 * 10 + second // 10 * 10, first % 10 + second % 10
-    values = {"a": number(talk, first), "b": number(talk, second), "x": str(first), "y": str(second)}
-    talk.ask(SUMS, SUM_STEPS, tens=str(tens), ones=str(ones), z=str(total), **values)
-
-
-def take_away_tens(talk: Talk) -> None:
-    """Add a difference of numbers up to a hundred, worked out by first taking away the tens."""
-    first = talk.dice.between(LIMIT + 1, SUM_LIMIT)
-    second = talk.dice.between(1, first)
+def worked_out(first: int, sign: str, second: int) -> str:
+    """Return a sum or difference without its full stop: first the tens, then the ones, or why it ends."""
     tens, ones = second // 10 * 10, second % 10
-    values = {"a": number(talk, first), "b": number(talk, second), "x": str(first), "y": str(second)}
-    values |= {"tens": str(tens), "rest": str(first - tens), "ones": str(ones), "z": str(first - second)}
-    talk.ask(DIFFERENCES, DIFFERENCE_STEPS, **values)
+    steps, total = [], first
+    for part in (tens, ones) if tens and ones else (second,):
+        result = total + part if sign == "plus" else total - part
+        if not 0 <= result <= SUM_LIMIT:
+            limit = "past a hundred" if result > 0 else "below zero"
+            steps.append(f"{total} {sign} {part} goes {limit}, and I stop there")
+            break
+        steps.append(f"{total} {sign} {part} is {result}")
+        total = result
+    return (f"{first} {sign} {second}: " if tens and ones else "") + ", ".join(steps)
+
+
+def pair(talk: Talk, sign: str) -> tuple[int, int]:
+    """Return two numbers whose sum or difference is within the range."""
+    dice = talk.dice
+    if dice.chance(BARE):
+        second = dice.between(0, 10) if dice.chance(0.85) else 10 * dice.between(1, 9)
+        first = dice.between(0, SUM_LIMIT - second)
+    else:
+        total = dice.between(11, SUM_LIMIT) if dice.chance(0.7) else dice.between(11, 40)
+        second = dice.between(11, total)
+        first = total - second
+    return (first, second) if sign == "plus" else (first + second, second)
+
+
+def calculate(talk: Talk, sign: str) -> None:
+    """Add a sum or difference, and how the person goes on: doubts, corrections, praise, and more of them."""
+    first, second = pair(talk, sign)
+    values, total = _sum(talk, first, sign, second)
+    talk.ask(SUMS if sign == "plus" else DIFFERENCES, LINES["worked_out"], **values)
+    while talk.left and talk.dice.chance(0.38):
+        kind = talk.dice.weighted((3, 3, 1, 4, 2))
+        if kind == 0:
+            talk.turn(LINES["check"], ("I count again: <sum>.", "Yes: <sum>."), sum=values["sum"])
+        elif kind == 1:
+            claim(talk, LINES["claims"], values, total, "I count again: ")
+        elif kind == 2:
+            talk.turn(LINES["praise"], LINES["thanks"])
+        else:
+            sign = talk.dice.choice(("plus", "minus"))
+            first, second = pair(talk, sign) if kind == 3 else (total, talk.dice.between(1, 10))
+            values, total = _sum(talk, first, sign, second)
+            say = LINES["and_sum" if kind == 3 else "on_sum"]
+            talk.turn(say, LINES["worked_out"], op=operator(talk, sign), **values)
+            if not 0 <= total <= SUM_LIMIT:
+                return
+
+
+def _sum(talk: Talk, first: int, sign: str, second: int) -> tuple[dict[str, str], int]:
+    """Return the numbers as this person writes them with what they make, and the result."""
+    values = {"a": number(talk, first), "b": number(talk, second), "sum": worked_out(first, sign, second)}
+    return values, first + second if sign == "plus" else first - second
+
+
+def operator(talk: Talk, sign: str) -> str:
+    """Return the word or sign that the person writes."""
+    return talk.dice.choice(("plus", "+") if sign == "plus" else ("minus", "-", "take away"))
+
+
+def claim(talk: Talk, lines: Lines, values: dict[str, str], total: int, lead: str) -> None:
+    """Add a result that the person claims, which the bot checks."""
+    near = [total + by for by in (-10, -2, -1, 1, 2, 10) if 0 <= total + by <= SUM_LIMIT]
+    said = total if talk.dice.chance(0.5) else talk.dice.choice(near)
+    verdict = "(You are right|You are right, thank you|That is right)!" if said == total else "So it is not <w>."
+    talk.turn(lines, f"{lead}<sum>. {verdict}", **(values | {"w": str(said)}))
 
 
 def add(talk: Talk) -> None:
-    """Add a sum of at most a hundred."""
-    if talk.dice.chance(BY_TENS):
-        add_tens(talk)
+    """Add a sum of at most a hundred, rarely of three small numbers."""
+    if talk.dice.chance(0.95):
+        calculate(talk, "plus")
         return
-    total = talk.dice.between(0, LIMIT)
-    first = talk.dice.between(0, total)
-    second = total - first
-    talk.ask(
-        SUMS, SUM_ANSWERS, a=number(talk, first), b=number(talk, second), x=str(first), y=str(second), z=str(total)
-    )
-    if talk.left and talk.dice.chance(0.15):
-        total = talk.dice.between(0, LIMIT)
-        first = talk.dice.between(0, total)
-        talk.turn("(and|now|and what is|what about|ok, and) <a> (plus|+|and) <b>?", SUM_ANSWERS, a=number(talk, first),
-                  b=number(talk, total - first), x=str(first), y=str(total - first), z=str(total))  # fmt: skip
-    elif talk.left and talk.dice.chance(0.2) and total < LIMIT:
-        more = talk.dice.between(1, LIMIT - total)
-        talk.turn("(and|now|then|ok,|and then) (plus|add|+) <b>( more| to that|)?", SUM_ANSWERS,
-                  b=number(talk, more), x=str(total), y=str(more), z=str(total + more))  # fmt: skip
+    first, second, third = (talk.dice.between(1, 10) for _ in range(3))
+    reply = f"{worked_out(first, 'plus', second)}, {worked_out(first + second, 'plus', third)}."
+    talk.ask(LINES["three"], reply, a=number(talk, first), b=number(talk, second), c=number(talk, third))
 
 
-def take_away(talk: Talk) -> None:
-    """Add a difference that is not negative."""
-    if talk.dice.chance(BY_TENS):
-        take_away_tens(talk)
-        return
-    first = talk.dice.between(0, LIMIT)
-    second = talk.dice.between(0, first)
-    values = {
-        "a": number(talk, first),
-        "b": number(talk, second),
-        "x": str(first),
-        "y": str(second),
-        "z": str(first - second),
-    }
-    talk.ask(DIFFERENCES, DIFFERENCE_ANSWERS, **values)
+def judge(talk: Talk) -> None:
+    """Add a sum with a result, which the bot checks."""
+    sign = talk.dice.choice(("plus", "minus"))
+    first, second = pair(talk, sign)
+    values = {"a": str(first), "b": str(second), "op": operator(talk, sign), "sum": worked_out(first, sign, second)}
+    claim(talk, LINES["judge"], values, first + second if sign == "plus" else first - second, "")
+
+
+def multiply(talk: Talk) -> None:
+    """Add a product from the tables to ten, or one beyond them, which the bot refuses."""
+    again = False
+    while talk.left and (not again or talk.dice.chance(0.3)):
+        first, second = talk.dice.between(1, TABLES), talk.dice.between(1, TABLES)
+        first = 0 if talk.dice.chance(0.03) else first
+        reply: Lines = "<a> times <b> is <y>."
+        if talk.dice.chance(0.15):
+            first = talk.dice.between(11, 99)
+            if talk.dice.chance(0.4):
+                first, second = second, first
+            reply = LINES["beyond_tables"]
+        said = {"a": str(first), "b": str(second), "y": str(first * second)}
+        if max(first, second) <= TABLES and talk.dice.chance(0.2):
+            said |= {"a": WORDS[first], "b": WORDS[second]}
+            reply = f"{first} times {second} is <y>."
+        talk.turn(LINES["times_again" if again else "times"], reply, **said)
+        again = True
+        if talk.left and talk.dice.chance(0.08):
+            talk.turn(LINES["check"], ("Yes: <last>", "My table says so: <last>"), last=talk.turns[-1].assistant)
+
+
+def divide(talk: Talk) -> None:
+    """Add a division that comes out even, or one that the tables do not know."""
+    second, result = talk.dice.between(1, TABLES), talk.dice.between(1, TABLES)
+    known = talk.dice.chance(0.8)
+    first = second * result if known else talk.dice.between(101, 999)
+    reply = ("<a> divided by <b> is <y>.", "<a> divided by <b> is <y>, as <y> times <b> is <a>.")
+    beyond = "<a> is beyond (me|my tables): (they end at ten|I only know them to ten)."
+    talk.ask(LINES["divided"], reply if known else beyond, a=str(first), b=str(second), y=str(result))
 
 
 def too_much(talk: Talk) -> None:
     """Add a sum outside the range, which the bot refuses instead of guessing."""
-    kind = talk.dice.below(3)
-    if kind == 0:
-        first, second = talk.dice.between(101, 999), talk.dice.between(11, 999)
-        talk.ask(SUMS, ("(That|The sum) (goes past|is more than) a hundred, and I stop there.",
-                        "(Too big for me|That is too big): I only add up to a hundred.",
-                        "(My sums end|I stop) at a hundred. (Try smaller numbers|A calculator will know)."),
-                 a=str(first), b=str(second))  # fmt: skip
-    elif kind == 1:
-        second = talk.dice.between(2, LIMIT)
-        first = talk.dice.between(0, second - 1)
-        talk.ask(DIFFERENCES, ("That goes below zero, and I (stop there|know no numbers there).",
-                               "(That is less than zero|That is below zero). I do not (go|count) there, (sorry|I'm"
-                               " afraid)."),
-                 a=str(first), b=str(second))  # fmt: skip
+    dice, kind = talk.dice, talk.dice.below(7)
+    if kind < 3:
+        sign = "plus" if kind else "minus"
+        first = dice.between(20, 99) if kind else dice.between(0, 90)
+        second = dice.between(101 - first, 99) if kind else dice.between(first + 1, 99)
+        talk.ask(SUMS if kind else DIFFERENCES, LINES["worked_out"], **_sum(talk, first, sign, second)[0])
+    elif kind == 3:
+        large, other = str(dice.between(101, 9999)), str(dice.between(2, 999))
+        talk.ask((*SUMS, *DIFFERENCES), LINES["past_a_hundred"], a=large, b=other)
+    elif kind == 4:
+        talk.ask(LINES["too_far"], LINES["far"], b=str(dice.between(LIMIT + 1, 1000)))
     else:
-        talk.ask("(what is|how much is|calculate|work out|) <a> (times|x|*|divided by|/|to the power of|multiplied"
-                 " by) <b>?"
-                 "|(what is|find|) the (square|square root|half|cube|logarithm) of <a>?",
-                 ("I only (add|know plus) and (take away|minus), (up to a hundred|with small numbers).",
-                  "(Plus and minus are|Adding and taking away is) all I (know|can do), (sorry|I'm afraid)."),
-                 a=str(talk.dice.between(2, 99)), b=str(talk.dice.between(2, 20)))  # fmt: skip
+        talk.ask(LINES["too_much"], LINES["beyond"], a=str(dice.between(2, 99)), b=str(dice.between(2, 20)))
 
 
-READY = ("<list>.", "(Ready|Here I go): <list>.")
-
-
-def count_up(talk: Talk) -> None:
-    """Add counting forwards."""
-    low = talk.dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
-    high = min(LIMIT, low + talk.dice.between(2, 11))
-    talk.ask(
-        "(count|please count|can you count|count for me|count up|now count|let's count|start counting) from <a> (to|up"
-        " to|until) <b>|(count|say the numbers|numbers|give me the numbers from|list the numbers from) <a> to <b>"
-        "|(please |can you |now |tiny one, |)(count|count on|say the numbers|write the numbers|list all numbers)("
-        " from|) <a> (to|till|until|up to) <b>( for me| please|)|(i want|i need|let me have) the numbers (from|between)"
-        " <a> (to|and) <b>",
-        READY, a=number(talk, low, 0.3), b=number(talk, high, 0.3), list=", ".join(map(str, range(low, high + 1))),
-    )  # fmt: skip
-
-
-def count_to(talk: Talk) -> None:
-    """Add counting from one."""
-    high = talk.dice.choice((*range(2, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
-    talk.ask(
-        "count to <b>|(count|can you count|count up|please count|let's count|now count|just count|try to count|count"
-        " for me)( up|) to <b>|(please|now|can you|could you|i want you to|) (count|count up) (to|till|until|up to) <b>"
-        "( for me| please|)|(can|do) you (know how to|already) count to <b>?",
-        READY, b=number(talk, high, 0.4), list=", ".join(map(str, range(1, high + 1))),
-    )  # fmt: skip
-
-
-def count_down(talk: Talk) -> None:
-    """Add counting backwards."""
-    low = talk.dice.choice((1, 1, 0, 0, 2, 2, 3, 4, 5, 6, 8, 10, 12))
-    high = min(LIMIT, low + talk.dice.between(2, 11))
-    talk.ask(
-        "(count|please count|can you count|count for me|now count) from <a> to <b>|(count|please count|can you count"
-        "|count for me|now count) (down|back|backwards|backward|in reverse) from <a> to <b>"
-        "|from <a> (down|back|backwards) to <b>, count|(say the numbers|the numbers) backwards from <a> to <b>"
-        "|(please |can you |now |tiny one, |)(count|say the numbers|write the numbers|the numbers|all numbers)"
-        " (down|backwards|in reverse)( from|) <a> (to|till|until|down to) <b>( for me| please|)",
-        READY, a=number(talk, high, 0.3), b=number(talk, low, 0.3), list=", ".join(map(str, range(high, low - 1, -1))),
-    )  # fmt: skip
-
-
-def count_down_from(talk: Talk) -> None:
-    """Add counting backwards to one."""
-    high = talk.dice.choice((*range(3, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
-    talk.ask(
-        "count (down|backwards) from <a>|(count|can you count|please count|let's count|now count) (down|backwards"
-        "|backward|back|in reverse) from <a>( please| for me|)|(a |)countdown from <a>( please|)|(please |can you |)"
-        "(start|do|make) a countdown (from|at) <a>( please|)",
-        READY, a=number(talk, high, 0.3), list=", ".join(map(str, range(high, 0, -1))),
-    )  # fmt: skip
+def count(talk: Talk, lines: str) -> None:
+    """Add counting forwards or backwards, between two numbers or from or to one."""
+    dice = talk.dice
+    low, high = 1, dice.choice((*range(3, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
+    if lines in ("count_up", "count_down"):
+        low = dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
+        high = min(LIMIT, low + dice.between(2, 11))
+    run = range(high, low - 1, -1) if "down" in lines else range(low, high + 1)
+    values = {"a": number(talk, run[0], 0.3), "b": number(talk, run[-1], 0.3), "list": ", ".join(map(str, run))}
+    talk.ask(LINES[lines], ("<list>.", "(Ready|Here I go): <list>."), **values)
 
 
 def neighbour(talk: Talk) -> None:
     """Add a question for the number before or after."""
-    step = talk.dice.choice((1, -1))
-    value = talk.dice.between(0 if step == 1 else 1, LIMIT - 1 if step == 1 else LIMIT)
-    word = "(after|follows)" if step == 1 else "(before)"
-    talk.ask(f"(what|which) number (comes|is) {word.replace('|follows', '')} <a>?|the number"
-             f" {word.replace('|follows', '')} <a>?"
-             + ("|<a>, what is next?|what is one more than <a>?" if step == 1 else "|what is one less than <a>?"),
-             ("After <x> comes <y>.", "The number after <x> is <y>.") if step == 1 else ("Before <x> comes <y>.",
-              "The number before <x> is <y>."),
-             a=number(talk, value), x=str(value), y=str(value + step))  # fmt: skip
+    word, step = talk.dice.choice((("after", 1), ("before", -1)))
+    value = talk.dice.between(1, (LIMIT if talk.dice.chance(0.5) else SUM_LIMIT) - 1)
+    replies = (f"{word.capitalize()} <x> comes <y>.", f"The number {word} <x> is <y>.")
+    talk.ask(LINES[word], replies, a=number(talk, value), x=str(value), y=str(value + step))
 
 
 def double(talk: Talk) -> None:
-    """Add a question for twice a number."""
-    value = talk.dice.between(1, LIMIT // 2)
-    talk.ask(
-        "(what is|how much is|tell me|say|) (twice|the double of|double|two times) <a>( please|)?|double <a>|<a>"
-        " doubled( is|)?"
-        "|<a> (two times|twice)( is|)?|(please |can you |now |)double (<a>|the number <a>)( for me| please|)",
-        ("Twice <x> is <y>.", "Two times <x> is <y>."), a=number(talk, value), x=str(value), y=str(2 * value),
-    )  # fmt: skip
+    """Add a question for twice a number or for its half."""
+    value = talk.dice.between(1, LIMIT if talk.dice.chance(0.6) else SUM_LIMIT // 2)
+    values = {"a": number(talk, value), "b": number(talk, 2 * value), "x": str(value), "y": str(2 * value)}
+    half = talk.dice.chance(0.4)
+    twice = ("Twice <x> is <y>.", "Two times <x> is <y>.")
+    talk.ask(LINES["double_2" if half else "double"], "Half of <y> is <x>." if half else twice, **values)
 
 
 def even_or_odd(talk: Talk) -> None:
     """Add a question whether a number is even or odd."""
-    value = talk.dice.between(1, LIMIT)
-    talk.ask(
-        "is <a> (even|odd|even or odd|odd or even|an even number|an odd number)?|<a>, (even or odd|odd or even)?|what"
-        " kind"
-        " of number is <a>, (odd or even|even or odd)?|(even or odd|odd or even)(,|:) <a>?"
-        "|(tell me|say|do you know) (if|whether) (<a>|the number <a>) is (even|odd|even or odd|odd or even)( please|)",
-        ("<x> is <y>.", "<x> is an <y> number."),
-        a=number(talk, value), x=str(value), y="odd" if value % 2 else "even",
-    )  # fmt: skip
+    value = talk.dice.between(1, LIMIT if talk.dice.chance(0.5) else SUM_LIMIT)
+    values = {"a": number(talk, value), "x": str(value), "y": "odd" if value % 2 else "even"}
+    talk.ask(LINES["even_or_odd"], ("<x> is <y>.", "<x> is an <y> number."), **values)
 
 
 def compare(talk: Talk) -> None:
     """Add a question which number is bigger or smaller."""
-    first, second = talk.dice.sample(range(LIMIT + 1), 2)
+    this, that = talk.dice.sample(range((LIMIT if talk.dice.chance(0.5) else SUM_LIMIT) + 1), 2)
     more = talk.dice.chance(0.6)
-    winner, loser = (max(first, second), min(first, second)) if more else (min(first, second), max(first, second))
-    talk.ask("(which|what) (number |one |)is <word>, <a> or <b>?|<a> or <b>, (which|what) is <word>?|(which|what) is"
-             " the <word> (one|number), <a> or <b>?"
-             + ("|(what|which|which one) is more, <a> or <b>?|is <a> more than <b>?" if more else "|which is less,"
-             " <a> or <b>?|is <a>"
-                                                            " less than <b>?"),
-             ("<x> is <word> than <y>.", "The <word> one is <x>.", "It is <x>: <x> is <word> than <y>."),
-             a=number(talk, first), b=number(talk, second), word="bigger" if more else "smaller", x=str(winner),
-                 y=str(loser))  # fmt: skip
+    winner, loser = (max(this, that), min(this, that)) if more else (min(this, that), max(this, that))
+    values = {"word": "bigger" if more else "smaller", "winner": str(winner), "loser": str(loser)}
+    replies = ("<winner> is <word> than <loser>.", "The <word> one is <winner>.")
+    lines = [*LINES["compare"], *LINES["compare"], *LINES["more" if more else "less"]]
+    talk.ask(lines, replies, a=number(talk, this), b=number(talk, that), **values)
 
 
 def compare_sizes(talk: Talk) -> None:
     """Add a question which animal or thing is bigger or smaller."""
-    scale = talk.dice.choice((tables.SIZES, tables.SIZES, tables.THING_SIZES))
+    scale = words.TABLES[talk.dice.choice(("sizes", "sizes", "thing_sizes"))]
     small, big = sorted(talk.dice.sample(range(len(scale)), 2))
     more = talk.dice.chance(0.65)
     winner, loser = (scale[big], scale[small]) if more else (scale[small], scale[big])
     this, that = (winner, loser) if talk.dice.chance(0.5) else (loser, winner)
-    word = "bigger" if more else "smaller"
+    values = {"this": this, "that": that, "winner": winner, "loser": loser, "word": "bigger" if more else "smaller"}
     if talk.dice.chance(0.3):
-        right = this == winner
-        talk.ask("is <this> <word> than <that>?|<this> is <word> than <that>, (right|is it not|true)?|tell me, is"
-                 " <this> <word> than <that>?",
-                 f"<winner> is <word> than <loser>, so {'yes' if right else 'no'}.",
-                 this=this, that=that, word=word, winner=winner, loser=loser)  # fmt: skip
-        return
-    talk.ask("(which|what) is <word>, <this> or <that>?|<this> or <that>, which is <word>?|what is <word>: <this> or"
-             " <that>?"
-             "|(compare|take) <this> and <that>, which is <word>?|(who|which one) is <word>, <this> or <that>?"
-             "|(tell me|say|do you know) (what|which|which one) is <word>(,|:) <this> or <that>( please|)",
-             ("<winner> is <word> than <loser>.", "<winner> is the <word> one.",
-              "It is <winner>: much <word> than <loser>."),
-             this=this, that=that, word=word, winner=winner, loser=loser)  # fmt: skip
+        yes = "yes" if this == winner else "no"
+        talk.ask(LINES["compare_sizes_2"], f"<winner> is <word> than <loser>, so {yes}.", **values)
+    else:
+        talk.ask(LINES["compare_sizes"], LINES["compared"], **values)
 
 
 SCENES: Scenes = (
-    Scene("adding", 48.0, add),
-    Scene("taking away", 51.0, take_away),
-    Scene("sums that are too much", 1.8, too_much),
-    Scene("counting up", 2.2, count_up),
-    Scene("counting to a number", 2.2, count_to),
-    Scene("counting down", 2.2, count_down),
-    Scene("counting down to one", 1.4, count_down_from),
+    Scene("adding", 26.0, add),
+    Scene("taking away", 28.0, partial(calculate, sign="minus")),
+    Scene("sums that are too much", 3.0, too_much),
+    Scene("checking sums", 7.0, judge),
+    Scene("tables", 8.0, multiply),
+    Scene("dividing", 2.0, divide),
+    Scene("counting up", 3.0, partial(count, lines="count_up")),
+    Scene("counting to a number", 4.0, partial(count, lines="count_to")),
+    Scene("counting down", 3.0, partial(count, lines="count_down")),
+    Scene("counting down to one", 1.4, partial(count, lines="count_down_from")),
     Scene("neighbours of numbers", 2.2, neighbour),
-    Scene("doubles", 2.4, double),
-    Scene("even and odd", 0.8, even_or_odd),
+    Scene("doubles", 4.0, double),
+    Scene("even and odd", 1.2, even_or_odd),
     Scene("comparing numbers", 3.6, compare),
-    Scene("comparing sizes", 4.6, compare_sizes),
+    Scene("comparing sizes", 7.0, compare_sizes),
 )

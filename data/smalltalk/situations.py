@@ -11,63 +11,27 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from grammar import Lines, listed
+from grammar import Lines, plainest
 
+from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
+from smalltalk.typing_style import FACES, LEADS
 
-LEADS = (
-    "hey, ", "hi, ", "well, ", "you know, ", "btw ", "guess what, ", "ok, ", "oh, ", "so ", "tinychat, ", "yes, ",
-    "hey ", "hi! ", "hello, ", "omg ", "wow, ", "ugh, ", "hmm, ", "lol ", "yo ", "listen, ", "um, ", "haha ", "ok so ",
-    "and ", "sometimes ", "today ", "actually ", "honestly, ", "sorry, ", "anyway, ",
-)  # fmt: skip
-ENDINGS = (
-    "!!",
-    "!",
-    "...",
-    " lol",
-    " haha",
-    " :)",
-    " tbh",
-    " you know",
-    " btw",
-    " and stuff",
-    " i guess",
-    " right now",
-)
-FACES = {
-    "sorrow": ("😢", "😭", "😞", "💔", "😔", ":(", "🥺", ":'("),
-    "worry": ("😬", "😰", "😟", "🤞", "😱", "😩", ":/"),
-    "ailment": ("🤒", "😷", "🤧", "😩", ":(", "😫"),
-    "gladness": ("😄", "🎉", "😊", "❤️", "🥳", "😀", "😍", ":)", ":D", "😁", "🙌", "👍", "😂"),
-    "news": ("🙂", "😊", ":)", "😅", "👍", "🤔", "😂", "😄"),
-    "short": ("😂", "😅", "🙄", ":)", ";)", "🤔", "😜", "😎", "🤣", ":P", "❤️", "😡", "👍"),
-    "despair": ("😢", "😭", "💔", "😞"),
-}
-"""what people add, by the mood"""
 ECHO, LEAD, ENDING, FACE = 0.8, 0.14, 0.1, 0.12
 """probabilities that a reply takes up a word of what was said, if one does, and of what people add"""
 GO_ON, MOST_TURNS = 0.6, 4
 """probability that the person goes on, and the most turns that one situation takes"""
+TALK_WEIGHT = 2.0  # how much more often people talk of the talk itself than of other things
 MISTAKEN = 0.07
 """probability that a reply misses the point, and the person says so"""
-AGAIN = (
-    "(no|nope|no no|what|huh|hey|but|um|lol no|uh no), ( |i said|i meant|i mean)",
-    "(i said|i meant|i mean|read again:|listen:|once more:|again:)",
-    "(that's not what i (said|meant)|you misunderstood( me|)|you got (that|me) wrong|wrong|not that|that's not it).",
-    "(what|huh|are you listening|did you read it|are you even listening to me)?",
-)
-OBJECTIONS = (
-    "(no|nope|what|huh|wtf|um|sorry|lol|hm|but|), (that's not what i (said|meant)|that makes no sense"
-    "|you (didn't|don't) understand( me|)|what do you mean|what are you talking about|why do you say that"
-    "|that's (wrong|not right|nonsense)|you are not listening|are you (even |)listening( to me|)"
-    "|that has nothing to do with it|i didn't say that|what)(!||)",
-)
-"""what people say of a reply that misses the point: before they say it again, and alone"""
-APOLOGIES = (
-    "(Oh, sorry|Sorry|I'm sorry|Oops|Oh dear), I (misread that|misunderstood|got that wrong|mixed that up).",
-    "(My mistake|You are right, sorry|Sorry, let me try again)!",
-)
-WRONG = ("I see. (And then|How was it)?",)
+SAD = frozenset(("sorrow", "worry", "ailment", "despair"))
+_FILES = sorted(Path(__file__).with_suffix("").glob("*.toml"))
+TABLES = [tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES]
+TALKING = next(table for table in TABLES if "objections" in table)
+OBJECTIONS: dict[str, list[str]] = TALKING["objections"]
+"""what people say of a reply that misses the point, by kind: see talking.toml"""
+LONGEST_AGAIN = 18
+"""in words: a reply that may follow an apology"""
 _SLOT = re.compile(r"<(?:a:)?(\w+)>")
 
 
@@ -86,8 +50,14 @@ class Situation(NamedTuple):
     mood: str
 
 
-def _exchanges(entries: list[dict[str, list[str]]]) -> tuple[Exchange, ...]:
-    return tuple(Exchange(tuple(entry["say"]), tuple(entry["reply"])) for entry in entries)
+def exchange(entry: dict[str, list[str]]) -> Exchange:
+    """Return the lines and replies of an entry."""
+    return Exchange(tuple(entry["say"]), tuple(entry.get("reply", ())))
+
+
+def mood_of(talk: Talk) -> str:
+    """Return the mood of what the person told last, or nothing if that was no situation."""
+    return next((SITUATIONS[turn.topic].mood for turn in talk.turns[:-4:-1] if turn.topic in SITUATIONS), "")
 
 
 def slots_of(template: str) -> set[str]:
@@ -95,17 +65,14 @@ def slots_of(template: str) -> set[str]:
     return set(_SLOT.findall(template))
 
 
-_TABLES = [
-    tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(__file__).with_suffix("").glob("*.toml"))
-]
-SLOTS = {name: tuple(listed(items, ",")) for table in _TABLES for name, items in table.get("slots", {}).items()}
-MOODS = {mood["name"]: _exchanges(mood["then"]) for table in _TABLES for mood in table.get("mood", ())}
-_ENTRIES = [entry for table in _TABLES for entry in table.get("situation", ())]
+SLOTS = words.named([entry for table in TABLES for entry in table.get("slots", ())])
+MOODS = {mood["name"]: tuple(map(exchange, mood["then"])) for table in TABLES for mood in table.get("mood", ())}
+_ENTRIES = [entry for table in TABLES for entry in table.get("situation", ())]
 SITUATIONS = {
     entry["topic"]: Situation(
-        Exchange(tuple(entry["say"]), tuple(entry["reply"])),
-        _exchanges(entry.get("then", [])) * 2 + MOODS[entry["mood"]],
-        entry["mood"],
+        exchange(entry),
+        tuple(map(exchange, entry.get("then", []))) * 2 + MOODS.get(entry.get("mood", ""), ()),
+        entry.get("mood", "talk"),
     )
     for entry in _ENTRIES
 }
@@ -114,7 +81,7 @@ SITUATIONS = {
 def play(situation: Situation, talk: Talk) -> None:
     """Add a turn in which the person tells something, and perhaps others in which they go on."""
     values: dict[str, str] = {}
-    if talk.left > 1 and talk.dice.chance(MISTAKEN):
+    if talk.left > 1 and situation.mood != "talk" and talk.dice.chance(MISTAKEN):
         mistake(situation, talk, values)
         said = [situation.exchange]
     else:
@@ -129,15 +96,46 @@ def play(situation: Situation, talk: Talk) -> None:
 def mistake(situation: Situation, talk: Talk, values: dict[str, str]) -> None:
     """Add a turn with a reply that has nothing to do with it, and one in which the person says so.
 
-    Such replies are many, and each is rare: a model learns what to say afterwards, but none of them.
+    Such replies are many, and each is rare: a model learns what to say afterwards, but none of them. Never in despair.
     """
+    if situation.mood == "despair":
+        add(situation.exchange, talk, values, situation.mood)
+        return
     say, reply = situation.exchange
-    wrong = talk.dice.choice(list(SITUATIONS.values())).exchange.reply
-    add(Exchange(say, tuple(line for line in wrong if not slots_of(line)) or WRONG), talk, values, situation.mood)
-    objection = talk.draw_wording(AGAIN if talk.dice.chance(0.6) else OBJECTIONS)
-    again = talk.turns[-1].wording if objection.endswith((",", ":", ".", "?", "said", "meant", "mean")) else ""
-    right = [f"{apology} {line}" for apology in APOLOGIES for line in reply if slots_of(line) <= values.keys()]
-    talk.add_wording(f"{objection} {again}".strip(), right, dict(values), say)
+    wrong = talk.dice.choice(list(SITUATIONS.values()))
+    lines = tuple(line for line in wrong.exchange.reply if not slots_of(line)) or ("I see. And then?",)
+    add(Exchange(say, lines), talk, values, situation.mood)
+    objection = _objection(situation, wrong.mood, talk, values)
+    right = [
+        f"{apology} {line}"
+        for apology in OBJECTIONS["apologies"]
+        for line in reply
+        if slots_of(line) <= values.keys()
+        and len(plainest(line).split()) <= LONGEST_AGAIN
+        and not ("sorry" in apology and "sorry" in line)
+        and not line.startswith("<")
+    ]
+    talk.add_wording(objection, right or OBJECTIONS["nothing"], dict(values), say)
+
+
+def _objection(situation: Situation, wrong: str, talk: Talk, values: dict[str, str]) -> str:
+    """Return what the person says of a reply of the mood `wrong`, and often what they said, or that in other words."""
+    said = talk.turns[-1].wording
+    about = [slot for slot in ("pet", "kin", "old", "child", "partner", "friend", "boss", "machine") if slot in values]
+    kind = "again" if talk.dice.chance(0.55) else "alone"
+    if wrong in SAD and situation.mood in ("gladness", "news") and talk.dice.chance(0.6):
+        kind = "glad"
+    elif situation.mood in SAD and wrong not in SAD and talk.dice.chance(0.6):
+        kind = "sad"
+    elif about and talk.dice.chance(0.3):
+        return f"{talk.draw_wording(OBJECTIONS['about'])} my <{talk.dice.choice(about)}>"
+    objection = talk.draw_wording(OBJECTIONS[kind])
+    if kind == "alone" or (kind != "again" and talk.dice.chance(0.5)):
+        return objection
+    if talk.dice.chance(0.4):
+        others = (talk.draw_wording(situation.exchange.say) for _ in range(8))
+        said = next((other for other in others if slots_of(other) == slots_of(said)), said)
+    return f"{objection} {said}"
 
 
 def add(exchange: Exchange, talk: Talk, values: dict[str, str], mood: str) -> Exchange:
@@ -152,8 +150,9 @@ def add(exchange: Exchange, talk: Talk, values: dict[str, str], mood: str) -> Ex
     possible = [reply for reply in exchange.reply if slots_of(reply) <= values.keys()]
     echoes = [reply for reply in possible if slots_of(reply) & said]
     replies = echoes if echoes and talk.dice.chance(ECHO) else possible
-    lead = talk.dice.choice(LEADS) if talk.dice.chance(LEAD) else ""
-    end = talk.dice.choice(ENDINGS) if talk.dice.chance(ENDING) else ""
+    leads, endings = LEADS[mood in ("talk", "short")]
+    lead = talk.dice.choice(leads) if talk.dice.chance(LEAD) else ""
+    end = talk.dice.choice(endings) if not wording.endswith("?") and talk.dice.chance(ENDING) else ""
     if talk.dice.chance(FACE):
         end += " " + talk.dice.choice(FACES[mood]) * (2 if talk.dice.chance(0.2) else 1)
     talk.add_wording(wording, replies, dict(values), lines, lead=lead, end=end)
@@ -161,9 +160,13 @@ def add(exchange: Exchange, talk: Talk, values: dict[str, str], mood: str) -> Ex
 
 
 def _draw(slot: str, talk: Talk) -> str:
+    if slot == "xz":
+        return talk.new_word()
     return talk.new_name() if slot == "n" else talk.word(talk.dice.choice(SLOTS[slot]))
 
 
 SCENES: Scenes = tuple(
-    Scene(entry["topic"], entry.get("weight", 1.0), partial(play, SITUATIONS[entry["topic"]])) for entry in _ENTRIES
+    Scene(entry["topic"], table.get("share", 1.0) * entry.get("weight", 1.0), partial(play, SITUATIONS[entry["topic"]]))
+    for table in TABLES
+    for entry in table.get("situation", ())
 )

@@ -13,48 +13,19 @@ from typing import Any
 
 from grammar import Dice, pattern
 
-from smalltalk import commands as others
-from smalltalk import make, memory, settings
-from smalltalk.first_lines import first_lines
+from smalltalk import make, memory, words
 from smalltalk.talk import Scene, Talk, Turn
-from smalltalk.wishes import Wish
+from smalltalk.wishes import WISHES, Wish
 
 SEED = 1
 TRIES = 60
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 SCENES = {scene.topic: scene for scene in make.SCENES}
 
-FACTS = {
-    "arithmetic": ("adding", "taking away", "doubles"),
-    "opposites": ("opposites",),
-    "sequences": ("counting up", "counting to a number", "counting down", "counting down to one",
-                  "neighbours of numbers", "the next day", "the day before", "the next month", "the month before",
-                  "the next letter", "the letter before", "seasons"),
-    "capitals": ("capitals",),
-    "plurals": ("plurals",),
-    "comparing": ("comparing numbers", "comparing sizes", "even and odd"),
-    "other facts": ("animal sounds", "colours of things", "young animals", "legs", "what animals eat",
-                    "where animals live", "what things are for", "meanings", "how many", "shapes",
-                    "countries of capitals"),
-}  # fmt: skip
-NUMBERS = (
-    "adding", "taking away", "doubles", "neighbours of numbers", "counting up", "counting to a number", "counting down",
-    "counting down to one",
-)  # fmt: skip
-"""topics checked by the last number, or the last list of numbers, of the reply"""
-TALK = (
-    "hello", "time of day", "how are you", "thanks", "goodbye", "agreement", "laughter", "doubt", "being sad",
-    "being happy", "being bored", "being cross", "being tired", "being nervous", "being lonely", "being ill",
-    "being hungry", "my day", "praise", "rude words", "advice", "its name", "its age", "what it is",
-    "whether it is human", "who made it", "its size", "what it can do", "other models", "where it lives", "languages",
-    "mistakes", "the weather", "the time and date", "its favourites", "love and marriage", "a fun fact", "code",
-    "seeing and hearing", "rock, paper, scissors", "coins",
-)  # fmt: skip
-COUNTS = {
-    "arithmetic": 200, "opposites": 100, "sequences": 160, "capitals": 100, "plurals": 80, "comparing": 80,
-    "other facts": 160,
-}  # fmt: skip
-
+_FILE = words.table(__file__)
+COUNTS: dict[str, int] = {group: count for group, count, _ in _FILE["facts"]}
+FACTS: dict[str, list[str]] = {group: topics for group, _, topics in _FILE["facts"]}
+NUMBERS, TALK, NO_FILLERS = (frozenset(_FILE["numbers"]), tuple(_FILE["talk"]), frozenset(_FILE["no_fillers"]))
 HAND_WRITTEN = "first lines"
 
 Check = dict[str, Any]
@@ -111,9 +82,9 @@ def matches_templates(turn: Turn) -> Check:
 
 
 REFUSAL = (
-    r"(?i)(don't|do not) know|never (learned|heard|met)|can't (answer|say)|no idea|did not learn|was not taught"
-    r"|be guessing|to guess|make something up|too (small|big)|(beyond|outside) (me|my|a tiny)|than fits|left out that"
-    r"|(never|not) ha(d|ve) that"
+    r"(?i)(don't|do not) know|know nothing|never (learned|heard|met)|can't (answer|say)|no idea|did not learn"
+    r"|was not taught|be guessing|to guess|make something up|too (small|big)|(beyond|outside) (me|my|a tiny)|than fits"
+    r"|left out that|(never|not) ha(d|ve) that"
 )
 
 
@@ -135,7 +106,7 @@ def has_command(wish: Wish) -> Callable[[Turn], Check]:
 
 def command_checks(dice: Dice) -> Iterator[Check]:
     """Yield checks for questions about commands."""
-    for wish in (*settings.WISHES, *others.TALKING, *others.MODELS, *others.LOOKING, *others.PROGRAM):
+    for wish in WISHES:
         if all("/" in reply for reply in wish.replies):
             yield from topic_checks(dice, "commands", (wish.topic,), 5, has_command(wish))
 
@@ -155,15 +126,14 @@ def memory_checks(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int
         yield {"group": group, "say": [turn.user for turn in talk.turns], "pattern": rf"(?i)(?<!\w){value}(?!\w)"}
 
 
-NO_FILLERS = {
-    "things never told",
-    "what the person said",
-    "all that it knows",
-    "who somebody is",
-    "two facts at once",
-    "gibberish",
-    "stories",
-}
+def first_lines() -> list[tuple[str, str]]:
+    """Return what people type first, written by hand, with the regular expression that each reply must match.
+
+    Some are so short that the training split contains them as well: a bot that never saw “hi” would be useless.
+    """
+    replies = {f"<{name}>": wanted for name, _, wanted in (line.partition(" = ") for line in _FILE["replies"])}
+    lines = (line.rpartition(" = ") for line in _FILE["first_lines"])
+    return [(said, replies.get(wanted, wanted)) for said, _, wanted in lines]
 
 
 def checks(seed: int = SEED) -> Iterator[Check]:
@@ -200,15 +170,15 @@ def words_and_prompts(count: int, seed: int = SEED) -> tuple[set[str], set[str]]
 
     Words that merely echo the person are left out.
     """
-    words: set[str] = set()
+    said: set[str] = set()
     prompts: set[str] = set()
     for turns in make.conversations(count, seed):
         echoed: set[str] = set()
         for turn in turns:
             prompts.add(normalize(turn.user))
             echoed.update(WORD.findall(turn.user.lower()))
-            words.update(word for word in WORD.findall(turn.assistant.lower()) if word not in echoed)
-    return words, prompts
+            said.update(word for word in WORD.findall(turn.assistant.lower()) if word not in echoed)
+    return said, prompts
 
 
 def is_unseen(check: Check, prompts: set[str]) -> bool:
@@ -218,8 +188,8 @@ def is_unseen(check: Check, prompts: set[str]) -> bool:
 
 def write(folder: Path, count: int, seed: int = SEED) -> None:
     """Write `suite.jsonl`, without checks that training contains after all, and the word list that it names."""
-    words, prompts = words_and_prompts(count, seed)
+    replied, prompts = words_and_prompts(count, seed)
     kept = (check for check in checks(seed) if check["group"] == HAND_WRITTEN or is_unseen(check, prompts))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [{"words": "words.txt"}, *kept])
     (folder / "suite.jsonl").write_text(text, encoding="utf-8")
-    (folder / "words.txt").write_text("\n".join(sorted(words)) + "\n", encoding="utf-8")
+    (folder / "words.txt").write_text("\n".join(sorted(replied)) + "\n", encoding="utf-8")

@@ -10,24 +10,7 @@ from typing import NamedTuple
 from grammar import Dice, Lines, choose, fill, insert, is_reserved, plainest, wordings
 
 from smalltalk import words
-from smalltalk.typing_style import STYLES, WEIGHTS, typed, write
-
-# Lead-ins and endings of questions.
-BEFORE = (
-    "hey, ", "ok, ", "ok so ", "so, ", "so ", "tinychat, ", "hey tinychat, ", "hi, ", "quick question: ", "question: ",
-    "well, ", "um, ", "hmm, ", "and ", "now ", "alright, ", "next question: ", "i wonder, ", "say, ",
-    "please tell me, ", "ok next, ", "yo, ", "hey bot, ", "one more: ", "next: ", "uh, ", "wow. ", "thanks. ",
-    "can you tell me, ", "help me here: ", "my little brother asks, ", "my daughter asks, ", "just curious, ", "oh, ",
-    "another thing: ", "let me test you: ", "for my homework, ", "tell me, ", "listen, ", "let me see. ", "yes. ",
-    "cool. ", "nice. ", "great. ", "haha ok. ", "right, ", "here is one: ", "wait, ", "sorry, ", "tiny one, ",
-    "little bot, ", "before i forget, ", "maybe you know: ", "lol ok. ", "i forgot, ", "my teacher asks, ",
-    "something else: ", "serious question: ", "dumb question: ", "back to you: ", "ok cool, ", "hello, ", "good. ",
-)  # fmt: skip
-AFTER = (
-    " please", ", please", ", tinychat", " i forgot", ", do you know", ", if you know", ", quickly", " then",
-    " by the way", ", my friend", ", can you say", ", any idea", " for me", ", little one", ", just asking", " again",
-    " lol", ", buddy", " thanks", " ty", ", i need to know", " dude", " bro", ", thank you", " pls", " haha",
-)  # fmt: skip
+from smalltalk.typing_style import AFTER, BEFORE, STYLES, WEIGHTS, typed, write
 
 HELD_OUT_WORDINGS = ((60, 12), (8, 5))
 """pairs (least, every): with at least so many wordings, one in `every` is held out; with fewer, none"""

@@ -3,113 +3,35 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from pathlib import Path
 
-from grammar import Dice, listed
+from grammar import Dice
+
+from smalltalk import words
 
 STYLES = ("careful", "lower", "sloppy", "shout")
 WEIGHTS = (42, 36, 20, 2)
 
-# Misspellings of hurried people; the replies show the right spelling.
-HABITS: dict[str, tuple[str, ...]] = {
-    "you": ("u", "yuo", "yu"),
-    "your": ("ur", "you're", "yor"),
-    "are": ("r", "ar"),
-    "please": ("pls", "plz", "pleas"),
-    "thanks": ("thx", "thanx", "tanks"),
-    "thank": ("thnk", "tank"),
-    "what": ("wat", "waht", "wut"),
-    "what's": ("whats", "wats"),
-    "who": ("hoo", "woh"),
-    "how": ("hwo", "hw"),
-    "where": ("wher", "were"),
-    "which": ("wich", "whcih"),
-    "the": ("teh", "te", "th"),
-    "because": ("cuz", "becuase", "bc"),
-    "with": ("wiht", "wth"),
-    "favourite": ("favorite", "fav", "favrite"),
-    "colour": ("color", "colur"),
-    "friend": ("freind",),
-    "tomorrow": ("tommorow", "tmrw"),
-    "opposite": ("oposite", "oppposite", "opposit"),
-    "capital": ("captial", "capitol", "capitel"),
-    "animal": ("aminal", "animl"),
-    "remember": ("remeber", "rember"),
-    "story": ("storry", "stroy"),
-    "joke": ("jok", "jkoe"),
-    "riddle": ("ridle", "riddel"),
-    "spell": ("spel",),
-    "temperature": ("temprature", "temperture", "temp"),
-    "random": ("randum", "rnadom"),
-    "model": ("modle", "modl"),
-    "number": ("numbr", "nubmer"),
-    "name": ("nmae", "naem"),
-    "called": ("caled", "calld"),
-    "tell": ("tel", "tlel"),
-    "hello": ("helo", "hllo"),
-    "goodbye": ("godbye", "goodby"),
-    "know": ("no", "kno", "konw"),
-    "want": ("wnat",),
-    "really": ("realy", "rly"),
-    "though": ("tho",),
-    "going": ("goin",),
-    "about": ("abt", "abuot"),
-    "people": ("ppl", "poeple"),
-    "before": ("befor", "bfore"),
-    "tonight": ("tonite",),
-    "don't": ("dont", "dnt"),
-    "can't": ("cant",),
-    "i'm": ("im", "i am"),
-    "feel": ("feal", "fel"),
-    "and": ("n", "adn"),
-    "does": ("dose", "dos"),
-    "again": ("agian", "agen"),
-    "something": ("smth", "somthing"),
-}
-
-# Abbreviations of phrases.
-PHRASES: dict[str, tuple[str, ...]] = {
-    "want to": ("wanna",),
-    "going to": ("gonna",),
-    "got to": ("gotta",),
-    "have to": ("hafta", "gotta"),
-    "give me": ("gimme",),
-    "let me": ("lemme",),
-    "kind of": ("kinda",),
-    "i don't know": ("idk", "dunno"),
-    "do you": ("d'you", "do u", "u"),
-    "are you": ("r u", "are u"),
-    "you are": ("ur", "u r", "youre"),
-    "what is": ("whats", "wats"),
-    "what are": ("whatre", "wat r"),
-    "how do i": ("how i", "how do u"),
-    "can you": ("can u", "cud u"),
-    "tell me": ("tell", "tel me"),
-    "thank you": ("ty", "thank u"),
-    "by the way": ("btw",),
-    "to be honest": ("tbh",),
-    "right now": ("rn",),
-    "see you": ("cya", "see ya"),
-}
-
+_FILE = words.table(__file__)
+HABITS, PHRASES = words.named(_FILE["habits"]), words.named(_FILE["phrases"])
+"""misspellings of hurried people, the replies show the right spelling; and abbreviations of phrases"""
 SYNONYMS = {
-    source: tuple(listed(others, ","))
-    for group in tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))["groups"]
-    for sources, others in [group.split(": ")]
-    for source in ([sources] if sources in others.split(", ") else sources.split())
+    source: others
+    for sources, others in words.named(words.table("synonyms")["groups"]).items()
+    for source in ([sources] if sources in others else sources.split())
 }
 """what may stand for a word or for some words"""
 SYNONYM_RATE = 0.15
-
-# Neighbouring keys, for slips.
-NEAR = {
-    "a": "s", "b": "v", "c": "x", "d": "f", "e": "r", "f": "g", "g": "h", "h": "j", "i": "o", "j": "k", "k": "l",
-    "l": "k", "m": "n", "n": "m", "o": "p", "p": "o", "q": "w", "r": "t", "s": "d", "t": "y", "u": "i", "v": "b",
-    "w": "e", "x": "c", "y": "u", "z": "x",
-}  # fmt: skip
-
-
+NEAR: dict[str, str] = dict(_FILE["near"].split())
+"""neighbouring keys, for slips"""
+BEFORE, AFTER = _FILE["before"], _FILE["after"]
+"""lead-ins and endings of questions"""
+LEADS: dict[bool, tuple[list[str], list[str]]] = {
+    False: (_FILE["leads"], _FILE["endings"]),
+    True: (_FILE["talk_leads"], _FILE["talk_endings"]),
+}
+"""lead-ins and endings of what people tell, and of what they say of the talk itself"""
+FACES = words.named(_FILE["faces"])
+"""what people add, by the mood"""
 _WORD = re.compile(r"\{[^}]*\}|[\w']+")
 _SYNONYM = re.compile(rf"\{{[^}}]*\}}|(?<![\w'-])(?:{'|'.join(sorted(SYNONYMS, key=len, reverse=True))})(?![\w'-])")
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")

@@ -2,210 +2,205 @@
 
 from __future__ import annotations
 
-from grammar import fill
+from functools import partial
 
-from smalltalk import fact_tables as tables
+from grammar import Lines, fill
+
 from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
 
-SPELL = tuple(
-    dict.fromkeys(
-        [*words.THINGS, *words.ANIMALS, *words.COLOURS, *words.FRUITS, *words.FLOWERS, *words.JOBS, *tables.plurals(),
-         *words.EVERYDAY]
-    )
-)  # fmt: skip
-GREETINGS = (
-    "hello", "hi", "hello world", "hi there", "good morning", "good evening", "good night", "goodbye", "bye",
-    "thank you", "thanks", "yes", "no", "please", "sorry", "cheese", "happy birthday", "hello everyone", "well done",
-    "i love you", "have a nice day", "see you later", "once upon a time", "open the door", "abc", "one two three",
-)  # fmt: skip
-SENTENCES = (
-    "(i|you|we|they) (like|love|see|want|have|need|hear|know|eat|take) (the|a|my|your|this|some) <thing>",
-    "(i|you|we|they) (like|love|want|have|need|eat) (bread|cheese|soup|music|books|milk|rain|tea|games|cake|rice|you)",
-    "(you are|i am|we are|this is|it is|he is|she is|that was) (so |very |not |) (great|good|nice|<adjective>)",
-    "the <adjective> <animal> (sat|slept|was|is|sits|waits) (on|in|under|near|by) the <thing>",
-    "the <animal> (sat|slept|was|is|sits|waits) (on|in|under|near|by) the <thing>",
-    "(my|your|the) <thing> is (<adjective>|in the <place>|not here|under the <place>)",
-    "(where|what|who) is (my|your|the) <thing>", "(go|come|run|look) (home|away|here|there|on|to the <thing>) (now|)",
-    "(one|two|three|ten) <animal> and (one|two|five|a) <thing>", "(today|now|then) (it|she|he) <verb>",
-)  # fmt: skip
-"""sentences to repeat, including some that would otherwise be answered by their meaning"""
+LINES = words.lines(__file__)
+COMMON = tuple(
+    dict.fromkeys([*words.THINGS, *words.ANIMALS, *words.COLOURS, *words.FRUITS, *words.JOBS, *words.plurals()])
+)
+RHYMING = {
+    word: [other for other in group if other != word] for group in map(str.split, LINES["rhymes"]) for word in group
+}
+FURTHER: tuple[tuple[str, Lines], ...] = (
+    ("spell_again", ("Again: <word> is spelled <letters>.", "Once more: <letters>.")),
+    ("spell_next", LINES["spelled"]),
+    ("how_many", LINES["counted"]),
+    ("and_backwards", LINES["backwards"]),
+    ("their_letters", "(Yes|Right): <letters>."),
+)
+"""what follows a word that was spelled"""
+ALPHABET = "Here it is: a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z."
+NO_RHYME = tuple(word for word in words.EVERYDAY if word not in RHYMING and len(word) > 2)
 
 
-SAID = ("Okay: <text>.", "Here it is: <text>.", "I say: <text>.")
+def _word(talk: Talk, longest: int = 14) -> str:
+    """Return a word to spell: mostly a frequent one, sometimes a name or an invented one."""
+    while True:
+        kind = talk.dice.weighted((30, 50, 6, 14))
+        if kind < 2:
+            word = talk.dice.choice((COMMON, words.EVERYDAY)[kind])
+        else:
+            word = talk.new_name() if kind == 2 else talk.new_word()
+        if 1 < len(word) <= longest:
+            return word
+
+
+def _values(word: str) -> dict[str, str]:
+    """Return the word, its letters forwards and backwards, how many they are, and the first and last one."""
+    values = {"word": word, "letters": "-".join(word), "back": "-".join(word[::-1]), "count": str(len(word))}
+    return values | {"one": word[:1].lower(), "other": word[-1:].lower()}
 
 
 def spell(talk: Talk) -> None:
-    """Add a word spelled letter by letter, possibly an invented one."""
-    word = talk.dice.choice(SPELL) if talk.dice.chance(0.5) else talk.new_word()
-    talk.ask(
-        "(spell|please spell|can you spell|spell me|try to spell|how to spell|spelling of|spell out) (the word |)<word>"
-        "( for me|)(?||.)|how (do you|do i|to|would you) (spell|write) (the word |)<word>?"
-        "|(what is the spelling of|the spelling of|what are the letters of|how is|letter by letter:) <word>( spelled|"
-        " spelt|)?",
-        ("The word <word> is spelled <letters>.", "You spell <word> like this: <letters>.",
-         "<word> has these letters: <letters>."),
-        word=word, letters="-".join(word),
-    )  # fmt: skip
+    """Add a word spelled letter by letter, or a few, and how the person goes on."""
+    if talk.dice.chance(0.25):
+        several = [_word(talk, 8) for _ in range(talk.dice.between(2, 3))]
+        some = (", " if talk.dice.chance(0.3) else " and ").join(several)
+        talk.ask(LINES["spell_several"], "; ".join(f"{word}: {'-'.join(word)}" for word in several) + ".", some=some)
+        return
+    word = _word(talk)
+    if talk.dice.chance(0.04):
+        word = talk.facts.get("name", "")
+        reply = LINES["spelled"] if word else "Tell me your name, and I will spell it."
+        talk.ask(LINES["my_name"], reply, **_values(word))
+        return
+    talk.ask(LINES["spell"], LINES["spelled"], **_values(word))
+    while talk.left and talk.dice.chance(0.4):
+        kind = talk.dice.weighted((3, 5, 1, 1, 1))
+        word = _word(talk) if kind == 1 else word
+        kind = 4 if kind == 3 and len(word) > 6 else kind
+        talk.turn(LINES[FURTHER[kind][0]], FURTHER[kind][1], **_values(word))
 
 
-def first_letter(talk: Talk) -> None:
-    """Add a question for a word's first letter."""
-    word = talk.dice.choice(SPELL)
-    talk.ask(
-        "(what is|tell me|say|) the first letter (of|in) <word>?|what does <word> (begin|start) with?|(with|by) which"
-        " letter does <word> (begin|start)?|<word> (starts|begins) with( which letter| what|)?",
-        ("The first letter of <word> is <one>.", "The word <word> begins with <one>."), word=word, one=word[0],
-    )  # fmt: skip
+def about_word(talk: Talk, say: str, reply: str, longest: int) -> None:
+    """Add a question about the letters of a word."""
+    talk.ask(LINES[say], LINES[reply], **_values(_word(talk, longest)))
 
 
-def last_letter(talk: Talk) -> None:
-    """Add a question for a word's last letter."""
-    word = talk.dice.choice(SPELL)
-    talk.ask(
-        "(what is|tell me|say|) the last letter (of|in) <word>?|what does <word> (end|stop) with?|with which letter"
-        " does"
-        " <word> end?|<word> ends with( which letter| what|)?",
-        ("The last letter of <word> is <one>.", "The word <word> ends with <one>."), word=word, one=word[-1],
-    )  # fmt: skip
+def rhyme(talk: Talk) -> None:
+    """Add a request for a rhyme, and others for more of them or for another word."""
+    dice = talk.dice
+    word, lines = dice.choice(tuple(RHYMING)), LINES["rhyme"]
+    while talk.left:
+        if dice.chance(0.13):
+            unknown = dice.choice(NO_RHYME) if dice.chance(0.8) else talk.new_word()
+            talk.turn(lines, LINES["no_rhyme"], word=unknown)
+        elif len(RHYMING[word]) > 2 and dice.chance(0.2):
+            one, two, three = dice.sample(RHYMING[word], 3)
+            talk.turn(LINES["many_rhymes"], f"<word> rhymes with {one}, {two} and {three}.", word=word)
+        else:
+            left = dice.sample(RHYMING[word], len(RHYMING[word]))
+            talk.turn(lines, LINES["one_rhyme"], word=word, other=left.pop())
+            while talk.left and left and dice.chance(0.35):
+                talk.turn(LINES["more_rhymes"], LINES["another_rhyme"], word=word, other=left.pop())
+            if talk.left and not left and dice.chance(0.6):
+                talk.turn(LINES["more_rhymes"], "I know no other rhyme for <word>.", word=word)
+        if not dice.chance(0.35):
+            return
+        word, lines = dice.choice(tuple(RHYMING)), LINES["next_rhyme"]
+
+
+def do_they_rhyme(talk: Talk) -> None:
+    """Add a question whether two words rhyme."""
+    word = talk.dice.choice(tuple(RHYMING))
+    yes = talk.dice.chance(0.5)
+    other = talk.dice.choice(RHYMING[word] if yes else [one for one in RHYMING if one not in (word, *RHYMING[word])])
+    reply = "Yes, <word> rhymes with <other>." if yes else "No, <word> and <other> do not rhyme."
+    talk.ask(LINES["do_they_rhyme"], reply, word=word, other=other)
+
+
+def _text(talk: Talk) -> str:
+    """Return something to repeat: words, sentences, names, numbers or letters."""
+    dice = talk.dice
+    kind = dice.weighted((1, 1, 2, 4, 2, 2, 4, 3, 1, 2))
+    if kind == 0:
+        return dice.choice(words.EVERYDAY)
+    if kind == 1:
+        return f"{dice.choice(words.ADJECTIVES)} {dice.choice(COMMON)}"
+    if kind == 2:
+        return " ".join(talk.new_word() for _ in range(dice.between(1, 3)))
+    if kind == 3:
+        return " ".join(dice.choice(words.EVERYDAY) for _ in range(dice.between(2, 7)))
+    if kind == 4:
+        return str(dice.choice(LINES["greetings"]))
+    if kind == 5:
+        return " ".join(dice.choice((dice.choice(words.EVERYDAY), talk.new_word())) for _ in range(dice.between(2, 4)))
+    if kind == 6:
+        slots = {slot: dice.choice(words.EVERYDAY) for slot in ("thing", "adjective", "verb")}
+        slots |= {"animal": dice.choice(words.ANIMALS), "place": dice.choice(words.THINGS)}
+        slots |= {"thing": dice.choice(words.THINGS)} if dice.chance(0.6) else {}
+        return fill(dice, LINES["sentences"], slots)
+    if kind == 7:
+        return dice.choice(("-", "-", " ")).join(_word(talk, 9))
+    if kind == 8:
+        return dice.choice((" ", ", ")).join(str(dice.between(0, 99)) for _ in range(dice.between(1, 5)))
+    return fill(dice, LINES["with_names"], {"name": talk.new_name(), "other": talk.new_name()})
 
 
 def say_back(talk: Talk) -> None:
     """Add a request to repeat something word for word."""
-    dice = talk.dice
-    things = words.THINGS + words.ANIMALS
-    kind = dice.below(14)
-    if kind == 0:
-        text = dice.choice(things)
-    elif kind == 1:
-        text = f"{dice.choice(words.ADJECTIVES)} {dice.choice(things)}"
-    elif kind == 2:
-        text = f"the {dice.choice(words.ADJECTIVES)} {dice.choice(things)} {dice.choice(words.VERBS)}"
-    elif kind == 3:
-        text = " ".join(dice.sample(things + words.COLOURS, dice.between(2, 4)))
-    elif kind in (4, 12):
-        text = " ".join(talk.new_word() for _ in range(dice.between(1, 3)))
-    elif kind == 5:
-        text = dice.choice(GREETINGS)
-    elif kind == 6:
-        text = " ".join(dice.choice(words.EVERYDAY) for _ in range(dice.between(1, 5)))
-    elif kind in (7, 13):
-        text = " ".join(dice.choice((dice.choice(words.EVERYDAY), talk.new_word())) for _ in range(dice.between(2, 4)))
-    else:
-        text = fill(
-            dice, SENTENCES,
-            {"thing": dice.choice(things), "animal": dice.choice(words.ANIMALS), "place": dice.choice(words.THINGS),
-             "adjective": dice.choice(words.ADJECTIVES), "verb": dice.choice(words.VERBS)},
-        )  # fmt: skip
-    talk.turn(
-        "(say|repeat|say after me:|repeat after me:|say:) <text>|(|||ok, |hey, |now |please |tinychat, |can you )(say"
-        "|repeat|say after me:|repeat after me:|echo|tell me"
-        " the words:|write|say the words|try to say|copy|type|just say|say this:|repeat this:|say back:|parrot:)"
-        " <text>",
-        SAID, text=talk.word(text),
-    )  # fmt: skip
-    while talk.left and dice.chance(0.25):
-        talk.turn("(again|say it again|once more|one more time|repeat that|and again)( please|)", SAID,
-                  text=talk.turns[-1].values["text"])  # fmt: skip
+    talk.turn(LINES["say"], LINES["said"], text=talk.word(_text(talk)))
+    while talk.left and talk.dice.chance(0.3):
+        if talk.dice.chance(0.5):
+            talk.turn(LINES["say_again"], LINES["said"], text=talk.turns[-1].values["text"])
+        else:
+            talk.turn(LINES["say_next"], LINES["said"], text=talk.word(_text(talk)))
 
 
 def knock_knock(talk: Talk) -> None:
     """Add a knock-knock joke."""
-    talk.turn("knock knock(!||.| tinychat|, joke)|knock, knock(!||.)|(i have|here is|want) a knock knock joke: knock"
-        " knock",
-              ("(Who's there|Who is there|Oh, who is there|Yes, who is there)?",))  # fmt: skip
+    talk.turn(LINES["knock_knock"], ("(Who's there|Who is there|Oh, who is there|Yes, who is there)?",))
     if not talk.left:
         return
     who = talk.word(talk.dice.choice(words.THINGS + words.ANIMALS)) if talk.dice.chance(0.5) else talk.new_name()
     talk.turn("<who>(.||!)", "<who> who?", who=who)
     if talk.left:
-        talk.turn(
-            "<who> (at your door|is cold out here|wants to come in|forgot the key|says hello|needs a hug|is here to"
-            " stay"
-            "|knows your name|has a joke for you)(!||.)",
-            ("(Ha|Hee hee)! (Come in|Good one|I did not see that coming), <who>!",
-             "(That was funny|I like it)! (One more|Do you know another)?"),
-            who=who,
-        )  # fmt: skip
+        talk.turn(LINES["knock_knock_2"], LINES["knock_knock_laugh"], who=who)
 
 
-def coin(talk: Talk) -> None:
-    """Add a coin toss."""
-    talk.ask(
-        "(flip|toss|throw) (a|the|me a) coin( please| for me| now| again|)(.|!|)|(heads or tails|head or tail|coin"
-        " flip|coin"
-        " toss|let a coin decide)( please| now|)(?|)",
-        ("(It is|It fell on|I say|The coin says) (heads|tails)(!|.)", "(Heads|Tails)! (Did you win|Was that your"
-         " side)?"),
-    )  # fmt: skip
-
-
-def dice(talk: Talk) -> None:
-    """Add a throw of the dice."""
-    talk.ask(
-        "(roll|throw|cast) (a|the|one|me a) (die|dice)( please| for me| now| again|)(.|!|)|(dice roll|roll for me|let"
-        " the"
-        " dice decide|i need a dice roll)( please| now|)",
-        ("(I rolled|It is|The dice shows) <n>(!|.)", "(A|Look, a) <n>! (Again|Lucky you)?"),
-        n=talk.dice.choice(("one", "two", "three", "four", "five", "six")),
-    )  # fmt: skip
+def throw(talk: Talk, say: str, reply: str) -> None:
+    """Add a toss of a coin or a throw of the dice."""
+    values = {"n": talk.dice.choice(("one", "two", "three", "four", "five", "six"))} if say == "dice" else {}
+    talk.ask(LINES[say], LINES[reply], **values)
 
 
 def pick_number(talk: Talk) -> None:
     """Add a request for a number from a range."""
     low, high = talk.dice.choice(((1, 10), (1, 10), (1, 5), (1, 20), (1, 6), (5, 10), (10, 20), (1, 3)))
-    talk.ask(
-        "(pick|choose|think of|say|give me|tell me|take|name) (a|any|one|a random) number (between|from) <a> (and|to)"
-        " <b>"
-        "( please| now|)(?||.)",
-        ("(I pick|I take|I choose|My number is) <n>(.|!)", "(Let me see|Hm): <n>."),
-        a=str(low), b=str(high), n=str(talk.dice.between(low, high)),
-    )  # fmt: skip
+    number = str(talk.dice.between(low, high))
+    talk.ask(LINES["pick_number"], LINES["picked"], a=str(low), b=str(high), n=number)
 
 
 def rock_paper_scissors(talk: Talk) -> None:
     """Add one round in which the bot states its choice and the winner."""
     beats = {"rock": "scissors", "scissors": "paper", "paper": "rock"}
     mine, yours = talk.dice.choice(tuple(beats)), talk.dice.choice(tuple(beats))
-    if mine == yours:
-        result = "(Both the same|A draw)! (Again|Once more)?"
-    elif beats[mine] == yours:
-        result = "(Mine beats yours|I win this time), (again|one more round)?"
-    else:
-        result = "(Yours beats mine|You win)! (Well played|Again)?"
-    talk.ask(
-        "(rock paper scissors|let's play rock paper scissors|rock, paper, scissors)(:|, i take|, i choose|, i say|, my"
-        " choice is) <yours>(!|.|)|i (take|choose|pick|say) <yours>, (rock paper scissors|and you in rock paper"
-        " scissors)",
-        f"(You took|You have) <yours>, (and I took|I have) <mine>. {result}", yours=yours, mine=mine,
-    )  # fmt: skip
+    result = "(Both the same|A draw)! (Again|Once more)?"
+    if mine != yours:
+        won, lost = (
+            "(Mine beats yours|I win this time), (again|one more round)?",
+            "(Yours beats mine|You win)! (Well played|Again)?",
+        )
+        result = won if beats[mine] == yours else lost
+    reply = f"(You took|You have) <yours>, (and I took|I have) <mine>. {result}"
+    talk.ask(LINES["rock_paper_scissors"], reply, yours=yours, mine=mine)
 
 
 def would_you_rather(talk: Talk) -> None:
     """Add a choice between two odd wishes."""
-    this, that = talk.dice.sample(
-        ("fly", "swim with whales", "live in a tree", "talk to cats", "be a cloud", "be very tall", "sleep all day",
-         "eat only soup", "sing each word", "live on the moon", "be a hedgehog", "never be cold", "run like a horse",
-         "read all books", "be invisible", "have a tail"),
-        2,
-    )  # fmt: skip
-    talk.ask(
-        "would you (rather|like to rather|prefer to) <this> or <that>?|(would you rather|what is better): <this> or"
-        " <that>?",
-        ("(I would rather|I'd rather) <pick>. (And you|You)?", "(Hard one|Tricky): I choose to <pick>."),
-        this=this, that=that, pick=talk.dice.choice((this, that)),
-    )  # fmt: skip
+    this, that = talk.dice.sample(LINES["wishes"], 2)
+    talk.ask(LINES["would_you_rather"], LINES["rather"], this=this, that=that, pick=talk.dice.choice((this, that)))
 
 
 SCENES: Scenes = (
-    Scene("spelling", 7.0, spell),
-    Scene("first letters", 0.7, first_letter),
-    Scene("last letters", 0.5, last_letter),
-    Scene("saying back", 7.0, say_back),
+    Scene("spelling", 29.0, spell),
+    Scene("how many letters", 1.5, partial(about_word, say="count_letters", reply="counted", longest=10)),
+    Scene("spelling backwards", 1.5, partial(about_word, say="backwards_asked", reply="backwards", longest=6)),
+    Scene("the alphabet", 1.2, lambda talk: talk.ask(LINES["alphabet"], ALPHABET)),
+    Scene("first letters", 1.0, partial(about_word, say="first", reply="first_is", longest=9)),
+    Scene("last letters", 0.8, partial(about_word, say="last", reply="last_is", longest=9)),
+    Scene("rhymes", 13.0, rhyme),
+    Scene("whether words rhyme", 3.0, do_they_rhyme),
+    Scene("saying back", 17.0, say_back),
     Scene("knock knock", 1.0, knock_knock),
-    Scene("coins", 0.4, coin),
-    Scene("dice", 0.4, dice),
-    Scene("picking a number", 0.6, pick_number),
-    Scene("rock, paper, scissors", 0.5, rock_paper_scissors),
-    Scene("would you rather", 0.4, would_you_rather),
+    Scene("coins", 0.9, partial(throw, say="coin", reply="coin_fell")),
+    Scene("dice", 0.9, partial(throw, say="dice", reply="dice_fell")),
+    Scene("picking a number", 0.9, pick_number),
+    Scene("rock, paper, scissors", 0.8, rock_paper_scissors),
+    Scene("would you rather", 0.9, would_you_rather),
 )
