@@ -72,5 +72,5 @@ SCENES: Scenes = (
     Scene("its favourites", 4.0, favourite),
     Scene("what it likes", 2.4, do_you_like),
     Scene("what the person likes", 1.6, i_like),
-    Scene("this or that", 1.4, this_or_that),
+    Scene("one of two things", 1.4, this_or_that),
 )
