@@ -28,7 +28,7 @@ from smalltalk import (
 )
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
-SHARES = {tastes: 1.5, facts: 1.5, others: 1.3, wishes: 1.6, unknown: 2.2, chatter: 1.1}
+SHARES = {tastes: 1.5, facts: 2.6, numbers: 1.5, word_games: 1.2, others: 1.3, wishes: 1.6, unknown: 3.0, chatter: 0.9}
 """modules, and by how much the weights of their scenes are multiplied, if they are"""
 MODULES = (small_words, situations, tastes, facts, numbers, fun, word_games, stories, memory, others, wishes, unknown)
 SCENES: Scenes = tuple(

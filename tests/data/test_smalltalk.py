@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "41f86b4ade6726b26c3c3f5070822f826bec9eb650f1b5aa3052f59e755e1a23"
+    assert hashlib.sha256(text).hexdigest() == "bcb5f3c023e64bd237c4abd72fd1fdc8efcbc3777578c9dd0900917f044da6be"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
