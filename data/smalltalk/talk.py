@@ -128,7 +128,7 @@ class Talk:
         return wording
 
     def _add(self, text: str, assistant: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
-        text = write(self.dice, self.style, text)
+        text = write(self.dice, self.style, text.lstrip(", ") or text)  # a first option of a wording may be empty
         value = values.get("v", "")
         if value and text.startswith(capital := value[0].upper() + value[1:]) and wording.startswith("<v>"):
             values = values | {"v": capital}  # as the person typed it, so that the model learns to copy
