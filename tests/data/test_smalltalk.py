@@ -27,7 +27,7 @@ remember forget, find hide, start stop, arrive leave, alive dead, same different
 wild tame, safe dangerous, bright dim, peace war, noisy silent
 """
 OPPOSITES = {frozenset(pair.split()) for pair in OPPOSITE_PAIRS.split(",")}
-SMILEY = re.compile(r" ?(?::'?-?[()]|;\)|<3)")
+SMILEY = re.compile(r" ?(?:[:;=]'?-?[()]|<3)")
 
 
 def conversations(text: bytes) -> list[list[dict[str, str]]]:
