@@ -21,7 +21,6 @@ ECHO, LEAD, ENDING, FACE = 0.8, 0.14, 0.1, 0.12
 """probabilities that a reply takes up a word of what was said, if one does, and of what people add"""
 GO_ON, MOST_TURNS = 0.6, 4
 """probability that the person goes on, and the most turns that one situation takes"""
-TALK_WEIGHT = 2.0  # how much more often people talk of the talk itself than of other things
 MISTAKEN = 0.07
 """probability that a reply misses the point, and the person says so"""
 SAD = frozenset(("sorrow", "worry", "ailment", "despair"))
@@ -81,7 +80,8 @@ SITUATIONS = {
 def play(situation: Situation, talk: Talk) -> None:
     """Add a turn in which the person tells something, and perhaps others in which they go on."""
     values: dict[str, str] = {}
-    if talk.left > 1 and situation.mood != "talk" and talk.dice.chance(MISTAKEN):
+    # Nobody in despair gets a reply that misses the point.
+    if talk.left > 1 and situation.mood != "talk" and talk.dice.chance(MISTAKEN) and situation.mood != "despair":
         mistake(situation, talk, values)
         said = [situation.exchange]
     else:
@@ -96,11 +96,8 @@ def play(situation: Situation, talk: Talk) -> None:
 def mistake(situation: Situation, talk: Talk, values: dict[str, str]) -> None:
     """Add a turn with a reply that has nothing to do with it, and one in which the person says so.
 
-    Such replies are many, and each is rare: a model learns what to say afterwards, but none of them. Never in despair.
+    Such replies are many, and each is rare: a model learns what to say afterwards, but none of them.
     """
-    if situation.mood == "despair":
-        add(situation.exchange, talk, values, situation.mood)
-        return
     say, reply = situation.exchange
     wrong = talk.dice.choice(list(SITUATIONS.values()))
     lines = tuple(line for line in wrong.exchange.reply if not slots_of(line)) or ("I see. And then?",)
