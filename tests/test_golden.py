@@ -71,7 +71,7 @@ def test_they_come_with_the_package() -> None:
 
 
 def test_a_chat_is_right_as_often_as_it_should_be() -> None:
-    """What its card says; `tinychat eval smalltalk --suite data/smalltalk/suite.jsonl` measures it anew."""
+    """What its card says: groups of the corpus that it learned from, and everyday conversations."""
     for how, groups in read_training(folder("smalltalk"))["suite"].items():
         shares = {group: counted["share"] for group, counted in groups.items()}
         assert {group for group, least in SHARES.items() if shares[group] < least} == set(), how
