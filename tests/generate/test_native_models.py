@@ -8,7 +8,7 @@ import pytest
 
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
-from tinychat.generate.native.engine import VALIDATION_IDS, NativeEngine
+from tinychat.generate.native.engine import NativeEngine, read_validation_documents
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
@@ -59,10 +59,13 @@ def test_greedy_translations_are_those_of_the_reference(count: int) -> None:
 @names
 def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precision: str, most: float) -> None:
     """On text that the model was not trained on, and which it brings for that."""
-    text = read_training(info.folder)[VALIDATION_IDS]
-    losses = [-sum(logprobs) / len(logprobs) for logprobs in (
-        NativeEngine(info, precision=kind).score(text) for kind in ("f32", precision)
-    )]  # fmt: skip
+    losses = []
+    for kind in ("f32", precision):
+        engine = NativeEngine(info, precision=kind)
+        logprobs = [logprob for ids in read_validation_documents(info) for logprob in engine.score(ids)]
+        losses.append(-sum(logprobs) / len(logprobs))
+    trained = read_training(info.folder)["loss"]
+    assert trained / 2 < losses[0] < trained * 2
     assert math.exp(losses[1] - losses[0]) < 1 + most
 
 

@@ -30,7 +30,7 @@ def info(letters: Path, tmp_path: Path) -> ModelInfo:
     folder.mkdir()
     for file in letters.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    write_training_record(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
+    write_training_record(folder, validation_ids=[[1, 2, 3, 4, 5, 6, 7, 8] * 9])
     return dataclasses.replace(read_info(folder), parameters=precision.MIN_PARAMETERS + 1)
 
 
@@ -40,7 +40,7 @@ def write_training_record(folder: Path, **training: Any) -> None:
 
 def test_int8_is_used_if_the_loss_hardly_increases(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.choose_precision(info, 1) == "int8"
-    monkeypatch.setattr(precision, "MAX_LOSS_INCREASE", -0.5)
+    monkeypatch.setattr(precision, "MAX_PERPLEXITY_INCREASE", -0.5)
     assert engine.choose_precision(info, 1) == "f32"
 
 
@@ -61,7 +61,7 @@ def test_losses_are_measured_once_for_the_same_weights(info: ModelInfo, monkeypa
     assert measured == ["f32", "int8"]
 
 
-@pytest.mark.parametrize("ids", [None, [], [1], "text", [1, "2"]])
+@pytest.mark.parametrize("ids", [None, [], [[1]], [1, 2], "text", [[1, "2"]]])
 def test_a_model_without_validation_tokens_stays_in_f32(info: ModelInfo, ids: Any) -> None:
     write_training_record(info.folder, validation_ids=ids)
     assert engine.choose_precision(info, 1) == "f32"

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from training import QUICK, events, train
 
@@ -255,6 +256,18 @@ def test_word_pieces_of_conversations_are_those_before_the_split() -> None:
     known = {tokenizer.token_text(id).strip() for id in range(tokenizer.vocab_size)}
     assert "hello" in known
     assert not {"zyzzyva", "quixotic"} & known
+
+
+def test_a_model_brings_the_first_documents_of_its_validation_split_as_it_was_trained_on_them() -> None:
+    Path("rows.csv").write_text("text\n" + "\n".join(f"one {'two ' * (index % 7)}three" for index in range(100)))
+    text = read("rows.csv", tokenizer="wordpiece", vocab_size=300, packing=False)
+    assert isinstance(text.val, Rows)
+    documents = text.first_eval_ids(10_000)
+    assert documents == [text.val.row(index).tolist() for index in range(len(text.val))]
+    assert {ids[0] for ids in documents} == {text.tokenizer.special("end")}
+    assert text.first_eval_ids(len(documents[0]) + 2) == [documents[0], documents[1][:2]]
+    whole = read("rows.csv", tokenizer="wordpiece", vocab_size=300)
+    assert whole.first_eval_ids(20) == [np.asarray(whole.val)[:20].tolist()]
 
 
 def test_a_time_too_short_to_read_the_text_is_refused_as_soon_as_it_shows() -> None:

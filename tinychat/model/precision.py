@@ -1,6 +1,7 @@
 """Whether a model may compute in int8: only where that was measured to cost hardly any of its accuracy."""
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -9,8 +10,8 @@ from tinychat.atomic import atomic_write
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo
 
-MAX_LOSS_INCREASE = 0.005
-"""Largest relative increase of the loss on the model's own validation text at which int8 is used."""
+MAX_PERPLEXITY_INCREASE = 0.005
+"""Largest relative increase of the perplexity on the model's own validation text at which int8 is used."""
 MIN_PARAMETERS = 500_000
 """Number of parameters up to which int8 gains nothing: all weights fit into the processor's caches at any precision."""
 
@@ -31,8 +32,8 @@ def write_losses(info: ModelInfo, losses: Mapping[str, float]) -> None:
 
 
 def is_int8_accurate(losses: Mapping[str, float]) -> bool:
-    """Return whether int8 increases the loss by less than half a per cent."""
-    return losses["int8"] < losses["f32"] * (1 + MAX_LOSS_INCREASE)
+    """Return whether int8 increases the perplexity by less than half a per cent."""
+    return losses["int8"] - losses["f32"] < math.log1p(MAX_PERPLEXITY_INCREASE)
 
 
 def _file(info: ModelInfo) -> Path:

@@ -169,10 +169,15 @@ class TrainingText:
         """Name of the split of `eval_text`: `val` or `train`."""
         return "val" if len(self.val) else "train"
 
-    def first_eval_ids(self, count: int) -> list[int]:
-        """Return the first ids of `eval_text`."""
-        documents = self.eval_text.documents() if isinstance(self.eval_text, Rows) else [self.eval_text]
-        return [int(id) for id in islice(chain.from_iterable(documents), count)]
+    def first_eval_ids(self, count: int) -> list[list[int]]:
+        """Return the first `count` ids of `eval_text`: a list for each document, or one of a continuous text."""
+        text = self.eval_text
+        rows = (text.row(index) for index in range(len(text))) if isinstance(text, Rows) else iter([text])
+        documents = list[list[int]]()
+        while count > 0 and (row := next(rows, None)) is not None:
+            documents.append([int(id) for id in row[:count]])
+            count -= len(documents[-1])
+        return documents
 
     @cached_property
     def characters_per_token(self) -> float:

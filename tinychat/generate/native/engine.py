@@ -405,16 +405,16 @@ def _address(numbers: "array[int] | array[float]") -> int:
 # --- precision --------------------------------------------------------------------------------------------------------
 
 VALIDATION_IDS = "validation_ids"
-"""Key in `training.json`: ids of the first tokens of the validation text."""
+"""Key in `training.json`: ids of the first tokens of the validation text, a list for each document."""
 
 
 def choose_precision(info: ModelInfo, threads: int) -> str:
-    """Return `int8` if it increases the loss by less than half a per cent, else `f32`.
+    """Return `int8` if it increases the perplexity by less than half a per cent, else `f32`.
 
-    The losses are measured, with `threads`, when a model is first opened, and cached until its weights change. Without
-    a measurement, the precision is `f32` for small models and on processors without integer dot products, where int8
-    gains nothing; for models in training, whose weights change all the time; and for translators and models without a
-    validation text.
+    The losses are measured on the model's validation text, with `threads`, when a model is first opened, and cached
+    until its weights change. Without a measurement, the precision is `f32` for small models and on processors without
+    integer dot products, where int8 gains nothing; for models in training, whose weights change all the time; and for
+    translators and models without a validation text.
 
     Raises:
         Unavailable: If there is no compiler, or the model is too large.
@@ -424,15 +424,29 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
         return "f32"
     if (losses := read_losses(info)) is not None:
         return _choose(losses)
-    ids = read_training(info.folder, info.files).get(VALIDATION_IDS)
-    if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
+    if not (documents := read_validation_documents(info)):
         return "f32"
     losses = {}
     for precision in ("f32", "int8"):
-        logprobs = NativeEngine(info, threads, precision=precision).score(ids)
+        engine = NativeEngine(info, threads, precision=precision)
+        logprobs = [logprob for ids in documents for logprob in engine.score(ids)]
         losses[precision] = -sum(logprobs) / len(logprobs)
     write_losses(info, losses)
     return _choose(losses)
+
+
+def read_validation_documents(info: ModelInfo) -> list[list[int]]:
+    """Return the ids of the validation documents that a model brings and that have a token to predict, if any.
+
+    Each is scored on its own, as in training: a model that has only met whole documents is at a loss in a text of
+    many, and its losses there say nothing of a precision.
+    """
+    documents = read_training(info.folder, info.files).get(VALIDATION_IDS)
+    if not isinstance(documents, list) or not all(isinstance(ids, list) for ids in documents):
+        return []
+    if not all(isinstance(id, int) for ids in documents for id in ids):
+        return []
+    return [ids for ids in documents if len(ids) > 1]
 
 
 def _choose(losses: dict[str, float]) -> str:
