@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.formats.conftest import PROMPTS, TEXT
+from tinychat.cli.main import run
 from tinychat.errors import ModelError, TinychatError, TokenizerError
 from tinychat.formats import fitting, llama2c, nanogpt
 from tinychat.formats import gguf as gguf_format
@@ -46,6 +47,17 @@ def test_an_exported_file_holds_the_same_model(made: Make, tmp_path: Path, shape
     reader = gguf.GGUFReader(tmp_path / "out" / f"{info.name}.gguf")
     assert {tensor.tensor_type.name for tensor in reader.tensors} == {"F32"}
     assert reader.get_field("general.architecture").contents() == shape
+
+
+def test_export_says_where_llama_cpp_cuts_a_text_otherwise(
+    made: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind in ("wordpiece", "bpe", "char"):
+        out = tmp_path / kind
+        assert run(["export", str(made("llama", kind).folder), "--to", "gguf-f16", "--out", str(out)]) == 0
+        shown = capsys.readouterr()
+        assert shown.out == f"{out}\n"
+        assert ("llama.cpp cuts" in shown.err) is (kind == "wordpiece")
 
 
 SCALED: dict[str, dict[str, Any]] = {

@@ -268,6 +268,8 @@ def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
         from tinychat.session.transcript import read_transcript
 
         write_page(info, path, chat=[(turn.prompt, turn.answer) for turn in read_transcript(chat).turns])
+    if caveat := FORMATS[to].caveat(info):
+        echo(caveat, err=True)
     echo(path)
 
 
