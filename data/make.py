@@ -27,7 +27,7 @@ CORPORA = {
     "smalltalk": Corpus(".jsonl", 120_000, 2_000),
     "tales": Corpus(".jsonl", 60_000, 1_000),
     "fables": Corpus(".txt", 150, 30),
-    "phrases": Corpus(".tsv", 160_000, 2_000),
+    "phrases": Corpus(".tsv", 400_000, 2_000),
 }
 
 

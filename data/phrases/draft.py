@@ -14,8 +14,8 @@ from phrases.subjects import Subject
 HELD_OUT_EVERY = 17
 HELD_OUT_NAMES = 0.3
 """probability that held-out sentences draw people from names reserved for that split"""
-TYPED = 0.1
-"""probability that a sentence appears as people type it"""
+TYPED = {"train": 0.25, "held-out": 0.1}
+"""probability that a sentence appears as people type it; training has more: lower case is harder to copy"""
 TOGETHER = 0.05
 """probability that two sentences form one pair"""
 

@@ -123,10 +123,12 @@ IRREGULAR_VERBS = {
             " get got",
             " give gave given",
             " go went gone",
+            " grow grew grown",
             " have had",
             " hear heard",
             "\n        hide hid hidden",
             " hit hit",
+            " hold held",
             " keep kept",
             " know knew known",
             " leave left",
@@ -147,7 +149,9 @@ IRREGULAR_VERBS = {
             " see saw seen",
             "\n        sell sold",
             " send sent",
+            " set set",
             " show showed shown",
+            " shut shut",
             " sing sang sung",
             " sit sat",
             " sleep slept",
@@ -181,6 +185,8 @@ DOUBLED = frozenset(
         "put",
         "rob",
         "run",
+        "set",
+        "shut",
         "shop",
         "sit",
         "stop",
@@ -195,12 +201,16 @@ DOUBLED = frozenset(
 
 def past(verb: str) -> str:
     """Return the simple past; of several words, only the first changes."""
+    if verb.startswith("lie down"):
+        return verb.replace("lie", "lay", 1)  # unlike "he lied to me"
     first, space, rest = verb.partition(" ")
     return (IRREGULAR_VERBS[first][0] if first in IRREGULAR_VERBS else _with_ed(first)) + space + rest
 
 
 def participle(verb: str) -> str:
     """Return the past participle."""
+    if verb.startswith("lie down"):
+        return verb.replace("lie", "lain", 1)
     first, space, rest = verb.partition(" ")
     return (IRREGULAR_VERBS[first][1] if first in IRREGULAR_VERBS else _with_ed(first)) + space + rest
 
@@ -210,6 +220,8 @@ def gerund(verb: str) -> str:
     first, space, rest = verb.partition(" ")
     if first in DOUBLED:
         first += first[-1]
+    elif first.endswith("ie"):
+        first = first[:-2] + "y"
     elif first.endswith("e") and first not in ("be", "see", "agree"):
         first = first[:-1]
     return f"{first}ing{space}{rest}"

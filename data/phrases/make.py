@@ -93,6 +93,7 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     dice = Dice(f"phrases {'held-out' if held_out else 'train'} {seed}")
     fixed = [Pair(*pair) for pair in everyday.fixed() if plain(pair[0]) not in kept_apart()]
     seen = {pair.english for pair in fixed}
+    typed = TYPED["held-out" if held_out else "train"]
     if not held_out:
         yield from fixed[:count]
         count -= len(fixed)
@@ -103,7 +104,7 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         if dice.chance(TOGETHER):
             pair = pair.with_next(draw(dice, draft))
         is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", pair.english))
-        if dice.chance(TYPED) and not COPIED.search(pair.english):
+        if dice.chance(typed) and not COPIED.search(pair.english):
             pair = pair.as_typed(without_apostrophes=dice.chance(WITHOUT_APOSTROPHES))
         is_sound = not is_kept_apart and not DOUBLED.search(f"{pair.english}\n{pair.spanish}".lower())
         if is_reserved == held_out and pair.english not in seen and is_sound:

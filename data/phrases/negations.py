@@ -30,37 +30,37 @@ def adverbs(draft: Draft) -> Both:
     whole = partial(predicates.spanish_whole, predicate, subject.person)
     have = english.have(subject.person)
     if kind < 3 and not predicate.is_state:
-        done = english.participle(predicate.verb)
+        done = english.participle(f"{predicate.verb} {predicate.rest}")
         row = dice.below(6)
         if row < 3:
             return (
-                f"{subject.english} {have} never {done} {predicate.rest}",
+                f"{subject.english} {have} never {done}",
                 f"{subject.begins()}nunca {whole('perfect')}",
             )
         if row == 3:
             return (
-                f"{subject.english} {have} already {done} {predicate.rest}",
+                f"{subject.english} {have} already {done}",
                 f"{subject.begins()}ya {whole('perfect')}",
             )
         if row == 4:
             return (
-                f"{subject.english} {have} not {done} {predicate.rest} yet",
+                f"{subject.english} {have} not {done} yet",
                 f"{subject.begins()}todavía no {whole('perfect')}",
             )
         if subject.english in ("I", "we"):
             return (
-                f"{subject.english} had never {done} {predicate.rest}",
+                f"{subject.english} had never {done}",
                 f"{subject.begins()}nunca {whole('pluperfect')}",
             )
         ha, _ = predicates.spanish_parts(predicate, subject.person, "perfect")
         return (
-            f"{have} {subject.english} ever {done} {predicate.rest}?",
+            f"{have} {subject.english} ever {done}?",
             f"¿{_first(subject)}{ha}{_last(subject)} alguna vez {predicate.after}?",
         )
     if kind == 3 and not predicate.is_state:
-        done = english.participle(predicate.verb)
+        done = english.participle(f"{predicate.verb} {predicate.rest}")
         just = f"{spanish.conjugate('acabar', 'present', subject.person)} de {predicate.bound(subject.person)}"
-        return f"{subject.english} {have} just {done} {predicate.rest}", f"{subject.begins()}{just}"
+        return f"{subject.english} {have} just {done}", f"{subject.begins()}{just}"
     if kind == 4:
         do = english.do(subject.person)
         return f"{subject.english} {do} not {predicate.english} any more", f"{subject.begins()}ya no {whole('present')}"

@@ -468,6 +468,7 @@ def named(draft: Draft) -> Both:
     }
     first = tables.ordinal(draft)
     en, es = dice.choice(NAMED)
+    en = en.replace(" a {lower}", f" {english.with_a(lower)}")
     return en.format(floor=first[0], **values), es.format(floor=first[1], **values)
 
 

@@ -49,7 +49,7 @@ class Predicate:
     @property
     def english_past(self) -> str:
         """The English perfect infinitive: “have eaten it”."""
-        return f"have {english.participle(self.verb)} {self.rest}".strip()
+        return f"have {english.participle(f'{self.verb} {self.rest}')}".strip()
 
     @property
     def english(self) -> str:
@@ -270,15 +270,15 @@ def english_parts(predicate: Predicate, who: int, form: str) -> tuple[str, str, 
     if form == "going":
         return english.BE[who], f"going to {verb} {rest}", ""
     if form == "perfect":
-        return english.have(who), f"{english.participle(verb)} {rest}", ""
+        return english.have(who), english.participle(f"{verb} {rest}"), ""
     if form == "pluperfect":
-        return "had", f"{english.participle(verb)} {rest}", ""
+        return "had", english.participle(f"{verb} {rest}"), ""
     if verb == "be" and form in BE_FORMS:
         return BE_FORMS[form][who], rest, ""
     if form == "present":
         return english.do(who), f"{verb} {rest}", f"{english.third(verb) if who == 2 else verb} {rest}"
     if form in ("past", "imperfect"):
-        return "did", f"{verb} {rest}", f"{english.past(verb)} {rest}"
+        return "did", f"{verb} {rest}", english.past(f"{verb} {rest}")
     return {"future": "will"}.get(form, form), f"{verb} {rest}", ""
 
 

@@ -46,10 +46,11 @@ FIRST_PERSON = {"guir": "", "acer": "zc", "ecer": "zc", "ocer": "zc", "ucir": "z
 
 
 def plural(word: str) -> str:
-    """Return the plural of a noun or adjective; of several words, only the first changes."""
+    """Return the plural of a noun or adjective; an adjective that follows the noun agrees, "de …" does not."""
     first, space, rest = word.partition(" ")
     if space:
-        return f"{plural(first)} {rest}"
+        is_adjective = rest.split()[0] not in ("a", "con", "de", "del", "en", "para", "por", "que", "sin")
+        return f"{plural(first)} {plural(rest) if is_adjective else rest}"
     if word[-1] in "aeiouáéó":
         return word + "s"
     if word.endswith("z"):
@@ -58,7 +59,7 @@ def plural(word: str) -> str:
         return word
     if word[-1] in "ns" and word[-2] in "áéíóú":
         return word[:-2] + word[-2].translate(PLAIN) + word[-1] + "es"
-    return {"examen": "exámenes", "joven": "jóvenes", "imagen": "imágenes"}.get(word, word + "es")
+    return {"buen": "buenos", "examen": "exámenes", "joven": "jóvenes", "imagen": "imágenes"}.get(word, word + "es")
 
 
 def inflect(adjective: str, gender: Gender, number: int = 1) -> str:

@@ -236,8 +236,7 @@ def joined(draft: Draft) -> Both:
         return f"if {condition[0]}, {result[0]}", f"si {condition[1]}, {result[1]}"
     if kind == 5:
         predicate = event(draft, first)
-        _, _, whole = predicates.english_parts(predicate, first.person, "present")
-        when_ = f"{first.english} {whole}"
+        when_ = f"{first.english} {predicates.present(first, predicate)}"
         cuando = f"{first.begins()}{predicates.spanish_whole(predicate, first.person, 'subjunctive')}"
         word, palabra = dice.choice(
             (
@@ -398,7 +397,7 @@ def should_have(draft: Draft) -> Both:
         si = f"{had} {spanish.participle(condition.infinitive)} {condition.after}"
         head = " ".join(predicate.pronouns(who)) + f" {spanish.conjugate('haber', 'conditional', who)}"
         then = f"{head} {spanish.participle(predicate.infinitive)} {predicate.after}"
-        if_ = f"{subject.english} had {english.participle(condition.verb)} {condition.rest}"
+        if_ = f"{subject.english} had {english.participle(f'{condition.verb} {condition.rest}')}"
         he = {"m": HE, "f": SHE}[subject.gender] if who == 2 else THEY if who == 4 else subject
         return (
             f"if {if_}, {he.english} would {predicate.english_past}",

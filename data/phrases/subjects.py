@@ -97,7 +97,7 @@ FAMILY = tuple(
 FAMILIES = tuple(_owned(owner, *row, 4) for owner in _OWNERS for row in _FAMILY_PLURAL)
 
 
-INVENTED = 0.5
+INVENTED = 0.6
 """probability that a name is invented, so that a model has to copy it"""
 
 
