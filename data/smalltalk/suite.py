@@ -191,5 +191,6 @@ def write(folder: Path, count: int, seed: int = SEED) -> None:
     replied, prompts = words_and_prompts(count, seed)
     kept = (check for check in checks(seed) if check["group"] == HAND_WRITTEN or is_unseen(check, prompts))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [{"words": "words.txt"}, *kept])
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "suite.jsonl").write_text(text, encoding="utf-8")
     (folder / "words.txt").write_text("\n".join(sorted(replied)) + "\n", encoding="utf-8")
