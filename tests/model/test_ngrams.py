@@ -16,6 +16,7 @@ from torch import nn
 from tinychat.errors import ModelError
 from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, longest_ngram
 from tinychat.model.context_index import ContextIndex, recent_followers
+from tinychat.model.ngram_counts import Level, count_levels, number_cells
 from tinychat.model.ngrams import COUNT_BUFFERS, NGrams, TokenContext
 from tinychat.model.transformer import LAYERS_LOSS_WEIGHT, Transformer
 
@@ -214,10 +215,41 @@ def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() 
 def test_a_text_with_too_many_contexts_keeps_the_commonest(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = np.random.default_rng(0).integers(0, SIZE, 3000)
     everything = make([ids])
-    monkeypatch.setattr("tinychat.model.ngram_counts.MOST_CONTEXTS", 60)
+    monkeypatch.setattr("tinychat.model.ngram_counts.max_contexts", lambda tokens: 60)
     fewer = make([ids])
     assert 10 < len(fewer.contexts) <= 60 < len(everything.contexts)
     assert set(fewer.contexts.tolist()) < set(everything.contexts.tolist())
+
+
+def test_contexts_dropped_while_counting_are_those_of_a_higher_least_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    folds = [np.random.default_rng(fold).zipf(1.6, 2000) % SIZE for fold in range(3)]
+    plain = {least: count_levels(folds, SIZE, ORDER, least) for least in range(2, 400)}
+    for most in (40, 100, 200, 400):
+        monkeypatch.setattr("tinychat.model.ngram_counts.max_contexts", lambda tokens, most=most: most)
+        limited = count_levels(folds, SIZE, ORDER, 2)
+        assert sum(len(level.contexts) for level in limited) <= most
+        same = [least for least, levels in plain.items() if is_same(levels, limited)]
+        assert same, most
+
+
+def is_same(levels: list[Level], others: list[Level]) -> bool:
+    return len(levels) == len(others) and all(
+        np.array_equal(one, other)
+        for level, another in zip(levels, others, strict=True)
+        for one, other in zip(level, another, strict=True)
+    )
+
+
+@given(st.lists(st.integers(0, 99), max_size=50))
+def test_cells_are_numbered_alike_by_a_table_and_by_sorting(cells: list[int]) -> None:
+    given = np.array(cells, dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        by_table = number_cells(given, 100)
+        patch.setattr("tinychat.model.ngram_counts.MOST_CELLS", 99)
+        by_sorting = number_cells(given, 100)
+    expected = np.unique(given, return_inverse=True)
+    for found in (by_table, by_sorting):
+        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
 def test_the_layers_learn_how_to_weigh_the_counts() -> None:

@@ -4,13 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from tinychat.corpus.corpus import Corpus, TextCorpus
 from tinychat.corpus.readers import InlineTexts
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError
+from tinychat.model.config import ModelConfig
+from tinychat.model.context_index import ContextIndex
 from tinychat.model.transformer import IGNORED, NO_TOKEN
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_tokenizer
@@ -18,6 +22,7 @@ from tinychat.train.batches import (
     Batches,
     Rows,
     UserLossMask,
+    Windows,
     count_windows,
     encode_rows,
     join_rows,
@@ -103,6 +108,34 @@ def test_an_epoch_shows_each_window_once() -> None:
     starts = rows(batches, range(9))[:, 0]
     assert len(set(starts)) == 99
     assert sorted(starts)[-1] - sorted(starts)[0] == 980  # side by side
+
+
+def test_a_long_text_is_indexed_in_chunks_and_each_only_once_in_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, tokens in (("MAX_INDEXED", 500), ("CHUNK", 100), ("CHUNK_REACH", 150), ("ACTIVE_CHUNKS", 3)):
+        monkeypatch.setattr(f"tinychat.train.batches.{name}", tokens)
+    config = ModelConfig(7, context_length=16, n_layer=1, d_model=8, n_head=1, ngram_order=3)
+    ids = np.random.default_rng(0).integers(7, size=1203).astype(np.uint16)
+    made = []
+    make_index = ContextIndex.__init__
+
+    def count_index(index: ContextIndex, history: Tensor, vocab_size: int) -> None:
+        made.append(history.shape[1])
+        make_index(index, history, vocab_size)
+
+    monkeypatch.setattr(ContextIndex, "__init__", count_index)
+    windows = Windows(ids, 16, seed=1, source_index=0, stride=None, config=config)
+    rows = [windows.row(index) for index in range(windows.epoch_rows)]
+    indexed, starts = len(made), set[int]()
+    for row in rows:
+        assert row.followers is not None
+        start = next(start for start in range(1203) if np.array_equal(ids[start : start + 17], row.ids))
+        starts.add(start)
+        first = max(0, start // 100 * 100 - 150)
+        history = torch.from_numpy(ids[first : start + 16].astype(np.int64)).unsqueeze(0)
+        expected = ContextIndex(history, 7).followers(torch.arange(start - first, start + 16 - first), 150)[0]
+        assert torch.equal(row.followers.long(), expected)
+    assert len(starts) == windows.epoch_rows
+    assert indexed == len({start // 100 for start in starts})
 
 
 def test_windows_may_overlap() -> None:

@@ -79,7 +79,8 @@ def test_what_was_trained_on_is_measured_by_the_counts_of_other_folds() -> None:
 @torch.inference_mode()
 def test_n_grams_see_the_text_before_a_window(indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not indexed:
-        monkeypatch.setattr("tinychat.train.batches.MAX_INDEXED", 100)
+        for name, tokens in (("MAX_INDEXED", 100), ("CHUNK", 50), ("CHUNK_REACH", 400)):
+            monkeypatch.setattr(f"tinychat.train.batches.{name}", tokens)
     ids = np.random.default_rng(0).integers(5, size=333).astype(np.uint16)
     losses = []
     for context_length in (8, 37, 400):

@@ -19,6 +19,7 @@ from tinychat.train.planner import (
     TextFacts,
     choose_dropout,
     choose_tokenizer,
+    count_limit,
     default_seconds,
     describe_cut,
     estimate_memory,
@@ -254,6 +255,14 @@ def test_dropout_grows_with_the_number_of_epochs() -> None:
     rates = [choose_dropout(epochs) for epochs in (0.5, 1, 4, 16, 64, 1e6)]
     assert rates == sorted(rates)
     assert (rates[0], rates[-1]) == (0, 0.3)
+
+
+def test_a_tenth_of_the_time_at_most_goes_into_counting() -> None:
+    limits = [count_limit(seconds) for seconds in (15, 60, 300, 900)]
+    assert limits == [4_000_000, 6_000_000, 20_000_000, 20_000_000]
+    assert count_limit(None) == limits[-1]  # runs by steps do not depend on the machine's speed
+    plan = make_plan(Recipe(minutes=1), facts(10_000_000), Machine("cpu", "f32", 2), machine_of(1e11), 60.0, 0.0)
+    assert plan.counted_tokens == 6_000_000
 
 
 def test_larger_models_take_more_memory() -> None:

@@ -25,8 +25,6 @@ INITIALIZATIONS = ("zero", "gpt2", "torch")
 
 LARGEST_NGRAM_VOCABULARY = 1 << 15
 """Largest vocabulary with `ngram_order`, whose counts are of tokens in 16 bits."""
-MOST_COUNTED = 4_000_000
-"""Tokens of a text whose n-grams are counted, at most; by then common contexts are well known."""
 LARGEST_CONTEXT_KEY = 2**62
 """Limit of the 64-bit keys of n-gram contexts: a vocabulary of 65 allows n-grams of 11 tokens, one of 1,024 of 7."""
 CONTEXT_LENGTHS = (2, 3, 4, 5, 6, 8, 12, 16)

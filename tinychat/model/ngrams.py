@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, MAX_RECENT, MOST_COUNTED, ModelConfig
+from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, MAX_RECENT, ModelConfig
 from tinychat.model.context_index import recent_followers
 from tinychat.model.ngram_counts import CountTable, Ids, Level, count_levels, unite
 
@@ -119,14 +119,11 @@ class NGrams(nn.Module):
         self.strength.bias[order:] = INITIAL_STRENGTHS[1]
 
     def count(self, folds: Sequence[Ids], earlier: "Counts | None" = None) -> None:
-        """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds.
+        """Count the n-grams of the folds of a training text.
 
         `earlier` counts, of the text that the model was trained on before, are kept: see `unite`.
         """
-        counted = [fold[: MOST_COUNTED // len(folds)] for fold in folds]
-        least = MIN_CONTEXT_COUNT
-        while (levels := count_levels(counted, self.vocab_size, self.longest, least)) is None:
-            least += max(1, least // 2)
+        levels = count_levels(folds, self.vocab_size, self.longest, MIN_CONTEXT_COUNT)
         joined = Level(*(np.concatenate(values, axis=-1) for values in zip(*levels, strict=True)))
         totals = joined.counts.sum(0)
         if earlier is not None:

@@ -6,7 +6,7 @@ first batch is made, as it loads while the text is read.
 
 import math
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,8 +36,10 @@ FOLDS = 8
 """Number of folds of a text: n-gram counts for a row leave out the row's own fold."""
 MAX_INDEXED = 4_000_000
 """Tokens of a text up to which the contexts of all of it are indexed, in 40 bytes and a microsecond each."""
-REACH, UNINDEXED_REACH = 1 << 17, 1 << 14
+REACH, CHUNK_REACH = 1 << 17, 1 << 16
 """Tokens before a token of a text in which its context is looked up: in an indexed text, and in a longer one."""
+CHUNK, ACTIVE_CHUNKS = 1 << 15, 16
+"""Tokens of a chunk of a longer text, which is indexed with what precedes it, and how many windows are drawn from."""
 BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLE = 16
@@ -191,9 +193,25 @@ class TextHistory:
         self.ids, self.lookback = ids, lookback
 
     @cached_property
-    def _index(self) -> "ContextIndex | None":
-        """The index of the whole text; None if it is too long: windows are indexed one by one."""
-        return self._make_index(0, len(self.ids)) if len(self.ids) <= MAX_INDEXED else None
+    def _chunks(self) -> OrderedDict[int, "tuple[int, int, ContextIndex]"]:
+        """Chunks used last, oldest first: start and end of the ids that each index covers."""
+        return OrderedDict()
+
+    def _find_index(self, start: int, end: int) -> "tuple[int, ContextIndex]":
+        """Return an index that covers some ids and what precedes them, and where it begins."""
+        chunk = start // CHUNK if len(self.ids) > MAX_INDEXED else 0
+        if chunk in self._chunks and self._chunks[chunk][1] >= end:
+            self._chunks.move_to_end(chunk)
+        elif len(self.ids) <= MAX_INDEXED:
+            self._chunks[chunk] = (0, len(self.ids), self._make_index(0, len(self.ids)))
+        else:
+            # Rows of this length that begin in the chunk may end in the next one.
+            first, last = max(0, chunk * CHUNK - CHUNK_REACH), min(len(self.ids), (chunk + 1) * CHUNK + end - start)
+            self._chunks[chunk] = (first, last, self._make_index(first, last))
+            if len(self._chunks) > ACTIVE_CHUNKS:
+                self._chunks.popitem(last=False)
+        first, _, index = self._chunks[chunk]
+        return first, index
 
     def _make_index(self, start: int, end: int) -> "ContextIndex":
         import torch
@@ -207,11 +225,10 @@ class TextHistory:
         """Return a row that starts at a position with what stands before its tokens."""
         import torch
 
-        first, index = 0, self._index
-        if index is None:
-            first = max(0, start - UNINDEXED_REACH)
-            index = self._make_index(first, start + len(row.ids) - 1)
-        followers = index.followers(torch.arange(start - first, start - first + len(row.ids) - 1), REACH)[0]
+        end = start + len(row.ids) - 1
+        first, index = self._find_index(start, end)
+        reach = REACH if len(self.ids) <= MAX_INDEXED else CHUNK_REACH
+        followers = index.followers(torch.arange(start - first, end - first), reach)[0]
         return row._replace(preceding=self.ids[max(0, start - self.lookback) : start], followers=followers.short())
 
 
@@ -308,7 +325,12 @@ class Windows(ShuffledRows):
 
     def _shuffle(self, random: np.random.Generator) -> Positions:
         shift = int(random.integers(len(self.ids) - self.context_length - self.stride * (self.epoch_rows - 1)))
-        return shift + self.stride * random.permutation(self.epoch_rows)
+        starts = shift + self.stride * random.permutation(self.epoch_rows)
+        if self._history is None or len(self.ids) <= MAX_INDEXED:
+            return starts
+        # Only some chunks at a time, so that each is indexed once in an epoch.
+        groups = random.permutation(len(self.ids) // CHUNK + 1) // ACTIVE_CHUNKS
+        return starts[np.argsort(groups[starts // CHUNK], kind="stable")]
 
     def _cut(self, key: int) -> Row:
         return cut_window(self.ids, key, self.context_length, self._history)

@@ -66,6 +66,8 @@ class State:
     """loss of the model that the run started from (`--from`), in the final evaluation's measure; None without one"""
     start_tokens: int = 0
     start_accuracy: float | None = None
+    counted_tokens: int = 0
+    """tokens of the text whose n-grams are counted, at most: the same in all sittings of a run"""
     keeps_counts: bool = False
     """whether the n-gram counts of that model are kept beside those of the text"""
     length: dict[str, float] = field(default_factory=dict)

@@ -423,7 +423,7 @@ class Loop:
         return State(
             available=plan.available, step_seconds=step_seconds, fingerprint=self.text.fingerprint,
             length=plan.recipe.length, eval_windows=plan.eval_windows, val_fraction=plan.val_fraction,
-            keeps_counts=self.learner.earlier_counts is not None,
+            counted_tokens=plan.counted_tokens, keeps_counts=self.learner.earlier_counts is not None,
         )  # fmt: skip
 
     def _restore_state(self, state: State) -> None:

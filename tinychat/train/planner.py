@@ -12,14 +12,14 @@ from typing import Literal, Self
 
 from tinychat.errors import SourceError
 from tinychat.events import Planned
-from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, MOST_COUNTED, ModelConfig, longest_ngram
+from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration, percent
 from tinychat.train.batches import count_windows
 from tinychat.train.ending import Ending
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
 from tinychat.train.split import count_val_rows, count_val_tokens, take_fraction
 
-MAX_CHAR_TEXT = 20_000_000
+MAX_CHAR_TEXT = 32_000_000
 """Characters; longer texts in words get word pieces, so that more text is seen in the same time."""
 CHAR_VOCABULARY, WORDPIECE_VOCABULARIES = 8192, (512, 1024, 2048, 4096, 8192)
 
@@ -55,6 +55,8 @@ FINAL_FRACTION, MAX_FINAL_FRACTION = 0.3, 0.5
 FINAL_SAMPLES = 3
 """Number of samples at the end, unless there are more prompts."""
 
+MIN_COUNTED, MAX_COUNTED, COUNTED_PER_SECOND = 4_000_000, 20_000_000, 100_000
+"""Bounds of the tokens whose n-grams are counted, and tokens for each second of a run by the clock: a tenth of it."""
 COUNT_MEMORY = 90
 """Bytes for each token whose n-grams are counted."""
 PROCESS_MEMORY = 450_000_000
@@ -279,6 +281,13 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
     return config, recipe.batch_size or max(1, int(tokens // (facts.document_tokens or context_length)))
 
 
+def count_limit(seconds: float | None) -> int:
+    """Return how many tokens' n-grams are counted, at most, in a run of some seconds; None for one by steps."""
+    if seconds is None:
+        return MAX_COUNTED
+    return int(min(MAX_COUNTED, max(MIN_COUNTED, COUNTED_PER_SECOND * seconds)))
+
+
 def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
     """Return the order of n-grams; by default, only running texts get them, whose contexts come again."""
     if recipe.ngram_order is not None:
@@ -357,6 +366,8 @@ class Plan:
     """Seconds to evaluate a token."""
     val_fraction: float = 1.0
     """Fraction of what is held out that measures the model: less than 1 where there is no time for all of it."""
+    counted_tokens: int = MAX_COUNTED
+    """Tokens of the text whose n-grams are counted, at most."""
     notices: tuple[str, ...] = ()
     document_tokens: float = 0.0
     """Mean number of tokens of a document, if documents are rows; 0 if rows are windows."""
@@ -486,7 +497,7 @@ def make_plan(
             recipe, sizes, facts, max_context, available, measure, val_tokens
         )
     draft = Plan(recipe, config, batch_size, available, steps, step_seconds, splits, eval_windows=0)
-    draft = dataclasses.replace(draft, document_tokens=facts.document_tokens)
+    draft = dataclasses.replace(draft, document_tokens=facts.document_tokens, counted_tokens=count_limit(seconds))
     draft = dataclasses.replace(draft, token_seconds=EVAL_WORK * step_seconds / (batch_size * draft.row_tokens))
     return _complete(draft.with_evaluations(draft.token_seconds), facts, machine, seconds)
 
@@ -581,14 +592,14 @@ def describe_cut(plan: Plan) -> str:
 def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
     """Estimate the bytes of memory of a process that trains on `rows` of each batch.
 
-    Counts weights, gradients, Adam's two moments and the best weights in f32, activations, n-grams of `tokens`, and
+    Counts weights, gradients, Adam's two moments and the best weights in f32, activations, counts of `tokens`, and
     Python. Weights, gradients and moments may be in `shards`; the leader also holds whole weights to evaluate.
     """
     per_parameter = 20 if shards == 1 else 16 / shards + 8
     per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context_length)
     found = config.ngram_order + len(CONTEXT_LENGTHS) * MAX_RECENT if config.ngram_order else 0
     per_token = config.n_layer * per_layer + 12 * config.vocab_size + 40 * found
-    counts = COUNT_MEMORY * min(MOST_COUNTED, tokens) if config.ngram_order else 0
+    counts = COUNT_MEMORY * tokens if config.ngram_order else 0
     activations = rows * config.context_length * per_token
     return int(per_parameter * parameters) + activations + counts + PROCESS_MEMORY
 
@@ -597,7 +608,7 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
     """Return the plan in words: the three lines that are shown before training starts."""
     config, tokens = plan.config, round(plan.batch_size * plan.row_tokens)
     rows, shards = -(-plan.batch_size // machine.processes), machine.processes if plan.recipe.strategy == "fsdp" else 1
-    memory = estimate_memory(config, parameters, rows, plan.train_tokens, shards)
+    memory = estimate_memory(config, parameters, rows, min(plan.counted_tokens, plan.train_tokens), shards)
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
     if facts.rows:
         kind = "pairs" if facts.source_vocab_size else "documents"

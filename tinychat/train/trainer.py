@@ -17,7 +17,7 @@ from tinychat.config.settings import Settings
 from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
-from tinychat.model.config import MOST_COUNTED, ModelConfig
+from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import COUNT_BUFFERS, Counts
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, save_model
@@ -181,6 +181,8 @@ class Trainer:
 
         elapsed = 0.0 if state else self._elapsed
         plan = make_plan(recipe, self.text.facts, self.machine, measure, seconds, elapsed)
+        if state is not None:  # longer runs count more, but what this one has counted stays
+            plan = dataclasses.replace(plan, counted_tokens=state.counted_tokens)
         save_recipe(self.run, plan.recipe)
         return plan
 
@@ -203,7 +205,7 @@ class Trainer:
         """Make the model and its optimizers."""
         base, folds = self.text.base, None
         if plan.config.ngram_order:
-            folds = self.text.ngram_folds(MOST_COUNTED)
+            folds = self.text.ngram_folds(plan.counted_tokens)
         if base is None:
             return Learner(plan.config, plan.recipe, self.group, folds)
         weights = base.weights(plan.config.context_length)
