@@ -95,14 +95,15 @@ class Row:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Page]:
-    """Open a page in a browser of its own."""
+def opened(path: Path, is_clocked: bool = True) -> Iterator[Page]:
+    """Open a page in a browser of its own; `is_clocked`: it keeps its messages and their times in `messages`."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(120_000)
-        page.add_init_script(CLOCK)
+        if is_clocked:
+            page.add_init_script(CLOCK)
         page.goto(path.as_uri())
         yield page
         browser.close()
@@ -221,7 +222,7 @@ def speak_natively(info: ModelInfo, precision: str, prompts: tuple[str, ...], ru
 def measure_memory(path: Path, prompt: str) -> tuple[int, float, int]:
     """Return bytes after an answer: of the kernel, of heaps, and what the page's process shares with nobody."""
     length = "input[aria-label='Length in tokens, exactly']"
-    with opened(path) as page:
+    with opened(path, is_clocked=False) as page:
         worker = Worker(page)
         while not worker.run("'ready' in document.body.dataset"):
             page.wait_for_timeout(50)

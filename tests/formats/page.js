@@ -4,10 +4,11 @@
 /** Run tasks, each a name and an argument, in the script of a page, given its HTML, and return their results. */
 async function runTasks(page, tasks) {
   const [, model] = page.match(/<script type="application\/octet-stream" id="model">([^<]*)<\/script>/);
+  const [, worker] = page.match(/<script type="text\/plain" id="worker">([^]*?)<\/script>/);
   const [, script] = page.match(/<script>([^]*)<\/script>/);
   // Without a document it neither draws nor waits for messages.
   const names = "Payload, Kernel, Tokenizer, PromptEncoder, splitSentences";
-  const { Payload, Kernel, Tokenizer, PromptEncoder, splitSentences } = new Function("document", `${script}; return { ${names} };`)();
+  const { Payload, Kernel, Tokenizer, PromptEncoder, splitSentences } = new Function("document", `${worker}\n${script}; return { ${names} };`)();
   const texts = model.match(/.{1,65535}/g); // as in a browser, but cut anywhere
   const payload = new Payload(texts), header = await payload.readHeader();
   const tokenizer = new Tokenizer(header.tokenizer), encoder = new PromptEncoder(header, tokenizer);

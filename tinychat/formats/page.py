@@ -51,11 +51,10 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.generic]
 
 FOLDER = Path(__file__).with_name("html")
-SCRIPTS = (
-    "payload.js", "kernel.js", "tokenizer.js", "prompts.js", "worker.js", "conversation.js", "about.js", "view.js",
-    "settings.js", "page.js",
-)  # fmt: skip
-"""The parts of the page's only script, in their order; the worker runs the same text."""
+WORKER = ("payload.js", "kernel.js", "worker.js")
+"""The parts of the worker's script, in their order."""
+SCRIPT = ("tokenizer.js", "prompts.js", "conversation.js", "about.js", "view.js", "settings.js", "page.js")
+"""The parts of the page's own script, likewise."""
 GROUP = 64
 """Columns of a row that share a scale in int8, as in kernel.c."""
 SHARED_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens", "seed")
@@ -81,22 +80,23 @@ def write_page(info: ModelInfo, path: Path, precision: str | None = None, chat: 
 def render_page(info: ModelInfo, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()) -> str:
     """Return the HTML of a page; arguments and errors are those of `write_page`."""
     payload = base64.b64encode(pack_model(info, precision, chat)).decode()
-    script, style = read_script(), (FOLDER / "page.css").read_text(encoding="utf-8")
+    worker, script = read_scripts(WORKER), read_scripts(SCRIPT)
+    style = (FOLDER / "page.css").read_text(encoding="utf-8")
     policy = (
         f"default-src 'none'; script-src {_source_hash(script)} 'wasm-unsafe-eval'; style-src {_source_hash(style)}; "
         "worker-src blob:; base-uri 'none'; form-action 'none'"
     )
     parts = {
         "policy": policy, "title": html.escape(shorten(one_line(info.name), MAX_TITLE)), "style": style,
-        "model": payload, "script": script,
+        "model": payload, "worker": worker, "script": script,
     }  # fmt: skip
     template = (FOLDER / "page.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
-def read_script() -> str:
-    """Return the page's script: its parts, joined."""
-    return "\n".join(['"use strict";', *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)])
+def read_scripts(names: Iterable[str]) -> str:
+    """Return the text of a script: its parts, joined."""
+    return "\n".join(['"use strict";', *((FOLDER / name).read_text(encoding="utf-8") for name in names)])
 
 
 def _source_hash(text: str) -> str:

@@ -4,7 +4,7 @@ const SUPPORTED = ["temperature", "top_p", "min_p", "repetition_penalty"]; // in
 const REQUEST_SIZE = 32 + 5 * 8 + SUPPORTED.length * 8 + 4 * 8, TENSOR_SIZE = 24;
 const NUM_GENERATED = 32 + 4 * 8; // offset of the only output in a request
 const PAGE_SIZE = 1 << 16; // bytes by which a memory of WebAssembly grows
-const STACK_SIZE = 1 << 17; // bytes, without large arrays
+const STACK_SIZE = 1 << 15; // bytes, without large arrays: several times what was ever used
 const D_MODEL = 5; // index in a configuration
 const MIN_ROOM = 1 << 23, GROWTH = 10; // bytes that a model takes at most: in any case, and for each in the file
 

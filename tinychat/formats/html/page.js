@@ -42,7 +42,7 @@ function startPage() {
     ].find(([isThere]) => !isThere); // prettier-ignore
     if (lacking) return fail(`This browser is too old for the model in this page: it lacks ${lacking[1]}. One of 2023 or later has it.`);
     const data = at("model"), texts = Array.from(data.childNodes, (node) => node.data);
-    const source = new Blob([document.currentScript.textContent], { type: "text/javascript" });
+    const script = at("worker"), source = new Blob([script.textContent], { type: "text/javascript" });
     const address = URL.createObjectURL(source);
     try {
       worker = new Worker(address);
@@ -53,6 +53,7 @@ function startPage() {
     worker.onerror = (event) => fail(`The model could not be started. (${event.message ?? "the worker was refused"})`);
     worker.postMessage({ type: "load", texts });
     data.remove(); // its memory is needed for the model
+    script.remove();
   }
 
   const handlers = {
@@ -496,4 +497,3 @@ function startPage() {
 }
 
 if (typeof document !== "undefined") startPage();
-else if (typeof WorkerGlobalScope !== "undefined") startWorker();

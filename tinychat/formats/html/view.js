@@ -45,6 +45,15 @@ function surpriseOf(logprob) {
   return bits <= 1 ? 0 : bits <= 3 ? 1 : bits <= 6 ? 2 : 3;
 }
 
+const newTokens = new Map(); // an element of a token, by surprise
+
+/** Return a new element of a token: a clone, as clones share their attributes, and there are many of them. */
+function newToken(logprob) {
+  const surprise = surpriseOf(logprob);
+  if (!newTokens.has(surprise)) newTokens.set(surprise, make("span", { class: "token", "data-surprise": surprise }));
+  return newTokens.get(surprise).cloneNode();
+}
+
 const ENDINGS = { end: "", length: "reached its length", interrupted: "stopped", told: "" };
 
 /** A turn on the page; `actions` are called with the turn. */
@@ -74,7 +83,7 @@ class TurnView {
       const token = turn.tokens[this.drawn];
       const change = turn.changes.find((one) => one.index === this.drawn && one.text);
       if (change) this.answer.append(make("span", { class: "mark", role: "note" }, change.text));
-      const element = make("span", { class: "token", "data-surprise": surpriseOf(token.logprob), "data-index": this.drawn });
+      const element = newToken(token.logprob);
       element.textContent = shown(token.text);
       this.answer.append(element);
     }
@@ -84,10 +93,14 @@ class TurnView {
     this.#drawMeta();
   }
 
+  /** The elements of the tokens. */
+  get #elements() {
+    return this.answer.querySelectorAll(".token");
+  }
+
   /** Shade the tokens, whose log-probabilities are known by now. */
   shade() {
-    for (const { dataset } of this.answer.querySelectorAll(".token"))
-      dataset.surprise = surpriseOf(this.turn.tokens[dataset.index].logprob);
+    this.#elements.forEach((element, i) => (element.dataset.surprise = surpriseOf(this.turn.tokens[i].logprob)));
   }
 
   #drawMeta() {
@@ -111,7 +124,7 @@ class TurnView {
 
   #onClick(event) {
     const token = event.target.closest?.(".token");
-    if (token && !String(getSelection())) this.#select(Number(token.dataset.index), true);
+    if (token && !String(getSelection())) this.#select([...this.#elements].indexOf(token), true);
   }
 
   #onKey(event) {
@@ -131,7 +144,7 @@ class TurnView {
 
   #select(index, opens) {
     this.answer.querySelector(".token.current")?.classList.remove("current");
-    const element = this.answer.querySelector(`.token[data-index="${index}"]`);
+    const element = this.#elements[index];
     element.classList.add("current");
     element.scrollIntoView({ block: "nearest" });
     const isSame = this.current === index && !this.why.hidden;
@@ -171,7 +184,7 @@ class TurnView {
       make("p", { class: "legend" }, make("span", { class: "key before" }, "the model"), " ", make("span", { class: "key after" }, "after temperature and filters")),
       make("ul", {}, ...list),
       make("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => this.hideWhy() }, "×")); // prettier-ignore
-    const lines = this.answer.querySelector(`.token[data-index="${index}"]`).getClientRects();
+    const lines = this.#elements[index].getClientRects();
     const bottom = (lines[0]?.bottom ?? 0) - this.element.getBoundingClientRect().top;
     const top = Math.max(0, bottom) + 8;
     this.why.style.top = `${top}px`;

@@ -1,4 +1,5 @@
-// The worker: it loads the model and generates, so that the page never waits. It runs the same script as the page.
+// The worker: it loads the model and generates, so that the page never waits. It runs a script of its own, whose text is
+// in the page.
 
 const CALL_SECONDS = 0.012; // duration of a call of the kernel: stop and new settings act within this time
 const CALL_TOKENS = 64; // most of them in a call, so that the kernel's memory grows as the conversation does
@@ -88,3 +89,5 @@ function startWorker() {
     }
   };
 }
+
+if (typeof WorkerGlobalScope !== "undefined") startWorker();

@@ -13,7 +13,7 @@
 enum { MAX_DRAFTS = 7, ORDERS = 3, MAX_REPEATS = 3, FRACTIONS = 8, KINDS = ORDERS * (MAX_REPEATS + 1) + FRACTIONS };
 enum { MAX_PASS_ROWS = 16, BLOCK = 64 };
 #ifdef __wasm__ /* of a page: memory is scarce, and it has one conversation */
-enum { ENTRIES = 1 << 11 };
+enum { ENTRIES = 1 << 10 };
 #else
 enum { ENTRIES = 1 << 13 };
 #endif

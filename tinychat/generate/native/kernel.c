@@ -78,11 +78,12 @@ enum { DECODER_ALONE, DECODER, ENCODER };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
 enum { LARGE_CACHE = 64 << 20 };
 #ifdef __wasm__ /* of a page: memory is scarce, and of one kind */
-enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30, CACHE_STEP = 64, KEEPS_SUMMARIES = 0 };
+enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 30, CACHE_STEP = 64, IS_SPARING = 1 };
 #else
-enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20, CACHE_STEP = 0, KEEPS_SUMMARIES = 1 };
+enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20, CACHE_STEP = 0, IS_SPARING = 0 };
 #endif
-/* `CACHE_STEP`: tokens by which the caches of keys and values grow; 0: they have room for the whole context at once. */
+/* `CACHE_STEP`: tokens by which the caches of keys and values grow; 0: they have room for the whole context at once.
+   `IS_SPARING`: what can be computed again is not kept, and weights keep the two bytes of their file also in f32. */
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -183,13 +184,15 @@ typedef struct {
     SmallLayer weighing, evidence, correction; /* `weighing`: strengths, then the share */
     float *variety, *recency;                  /* `recency`: exponentials of the weights */
     int count, large_count;  /* contexts; large counts */
-    int32_t *starts;         /* first entry of each context, and at the end the number of entries */
-    int16_t *tokens;         /* of entries, ascending in a context */
+    int32_t *starts;         /* first entry of each context, or of every 64th, and at the end the number of entries */
+    uint64_t *is_first;      /* bits of entries, if not all starts are kept: it is the first of its context; else NULL */
+    uint8_t *tokens;         /* of entries, ascending in a context; see `token_of` */
+    int is_wide;             /* a token takes two bytes, not one */
     uint8_t *counts;         /* of entries; LARGE_COUNT: it is among the large ones */
     int32_t *large, *large_entries;
     uint64_t *is_context;    /* bits of entries: its context and its token are a context, too; they come in this order */
     int32_t *contexts_before; /* number of bits before each 64 entries */
-    Summary *summaries;      /* of contexts; NULL: made when they are needed, as memory is scarce */
+    Summary *summaries;      /* of contexts; NULL: made when they are needed */
 } NGrams;
 
 struct Sequence {
@@ -248,7 +251,7 @@ typedef struct Model {
     Tensor *earlier, pairs; /* tables of embeddings */
     float *positions, *cosine, *sine;
     double *frequencies; /* of rotary positions */
-    int turned; /* number of positions that `cosine` and `sine` hold so far */
+    int turned; /* number of positions that `cosine` and `sine` have held so far; a page keeps those of the newest */
     size_t table_size, logits_size; /* bytes */
     Layer *layers;
     Norm norm;
@@ -670,9 +673,13 @@ static void normalize_head(const Config *config, const Norm *norm, float *x) {
     for (int i = 0; norm->bias && i < width; i++) x[i] += norm->bias[i];
 }
 
+/* Return where the sine and cosine of a position are: the positions of a pass follow one another where not all are kept. */
+static int64_t turned_slot(int position) { return IS_SPARING ? position % MAX_ROWS : position; }
+
 static void rotate(const Model *model, float *x, int position) { /* Su et al. 2021, §3.2.2; pairs are k and k + R/2, of R turned ones */
     const int half = model->config.rotary_width / 2;
-    const float *cosine = model->cosine + (int64_t)position * half, *sine = model->sine + (int64_t)position * half;
+    const int64_t at = turned_slot(position) * half;
+    const float *cosine = model->cosine + at, *sine = model->sine + at;
     for (int k = 0; k < half; k++) {
         float first = x[k], second = x[k + half];
         x[k] = first * cosine[k] - second * sine[k];
@@ -998,15 +1005,39 @@ static void softmax(float *x, int count, int wide) { /* `wide`: count in whole l
     for (int i = 0; i < wide; i += LANES) store(x + i, load(x + i) * share);
 }
 
+INLINE int32_t token_of(const NGrams *ngrams, int entry) {
+    return ngrams->is_wide ? ((const int16_t *)ngrams->tokens)[entry] : ngrams->tokens[entry];
+}
+
+/* Return the first entry of a context; of the number of contexts, the number of entries. */
+static int start_of(const NGrams *ngrams, int context) {
+    if (!ngrams->is_first) return ngrams->starts[context];
+    if (context == ngrams->count) return ngrams->starts[(context + 63) / 64];
+    const int start = ngrams->starts[context / 64];
+    int left = context % 64, at = start / 64;
+    uint64_t word = ngrams->is_first[at] & ~(uint64_t)0 << start % 64;
+    for (int found; (found = __builtin_popcountll(word)) <= left; word = ngrams->is_first[++at]) left -= found;
+    for (; left; left--) word &= word - 1;
+    return at * 64 + __builtin_ctzll(word);
+}
+
+/* Return the end of the entries of a context that begin at `start`. */
+static int end_of(const NGrams *ngrams, int context, int start) {
+    if (!ngrams->is_first || context + 1 == ngrams->count) return start_of(ngrams, context + 1);
+    int at = (start + 1) / 64;
+    uint64_t word = ngrams->is_first[at] & ~(uint64_t)0 << (start + 1) % 64;
+    while (!word) word = ngrams->is_first[++at];
+    return at * 64 + __builtin_ctzll(word);
+}
+
 /* Return the context that a token makes with one before it; −1: not counted. */
 static int next_context(const NGrams *ngrams, int context, int32_t token) {
-    const int16_t *tokens = ngrams->tokens;
-    int low = ngrams->starts[context], count = ngrams->starts[context + 1] - low;
+    int low = start_of(ngrams, context), count = end_of(ngrams, context, low) - low;
     for (int half; count > 1; count -= half) { /* without branches: which way to go cannot be predicted */
         half = count / 2;
-        low += tokens[low + half - 1] < token ? half : 0;
+        low += token_of(ngrams, low + half - 1) < token ? half : 0;
     }
-    if (count == 0 || tokens[low] != token) return -1;
+    if (count == 0 || token_of(ngrams, low) != token) return -1;
     const uint64_t word = ngrams->is_context[low / 64], bit = (uint64_t)1 << low % 64;
     return word & bit ? ngrams->contexts_before[low / 64] + __builtin_popcountll(word & (bit - 1)) + 1 : -1;
 }
@@ -1038,11 +1069,12 @@ static Summary summarize(const NGrams *ngrams, int context) {
     Summary summary = {.guess = {0, -1}};
     int different = 0, large = -1;
     float most = 0;
-    for (int entry = ngrams->starts[context]; entry < ngrams->starts[context + 1]; entry++) {
+    const int start = start_of(ngrams, context), end = end_of(ngrams, context, start);
+    for (int entry = start; entry < end; entry++) {
         const float count = read_count(ngrams, entry, &large);
         if (count > most) {
             most = count;
-            summary.guess.token = ngrams->tokens[entry];
+            summary.guess.token = token_of(ngrams, entry);
         }
         summary.total += count;
         different += count > 0;
@@ -1143,9 +1175,10 @@ static void mix(Model *model, int thread, int output) {
         const float alpha = (float)portable_exp(fminf(fmaxf(strength, -30), 30)), share = 1 / (totals[i] + alpha);
         scale(counted, vocab_size, alpha * share);
         if (i < order) {
+            const int start = start_of(ngrams, contexts[i]), end = end_of(ngrams, contexts[i], start);
             int large = -1;
-            for (int entry = ngrams->starts[contexts[i]]; entry < ngrams->starts[contexts[i] + 1]; entry++)
-                counted[ngrams->tokens[entry]] += read_count(ngrams, entry, &large) * share;
+            for (int entry = start; entry < end; entry++)
+                counted[token_of(ngrams, entry)] += read_count(ngrams, entry, &large) * share;
         } else {
             const int k = i - order;
             for (int j = 0; j < recent.found[k]; j++)
@@ -1216,13 +1249,13 @@ static void end_call(Model *model) {
     barrier(model, 0);
 }
 
-/* Add tokens of a sequence, which its ids hold already, to the pass. */
-/* Fill the tables of rotary positions up to `end`: those of a long context may never be needed. */
-static void turn_positions(Model *model, int end) {
+/* Fill the tables of rotary positions from `first` up to `end`: those of a long context may never be needed. */
+static void turn_positions(Model *model, int first, int end) {
     const int half = model->config.rotary_width / 2;
+    if (IS_SPARING) model->turned = first;
     for (; model->turned < end; model->turned++)
         for (int k = 0; k < half; k++) {
-            const int64_t at = (int64_t)model->turned * half + k;
+            const int64_t at = turned_slot(model->turned) * half + k;
             double sine, cosine;
             portable_sine_cosine((float)(model->turned * model->frequencies[k]), &sine, &cosine);
             model->sine[at] = (float)sine;
@@ -1230,8 +1263,9 @@ static void turn_positions(Model *model, int end) {
         }
 }
 
+/* Add tokens of a sequence, which its ids hold already, to the pass. */
 static void add_rows(Model *model, Sequence *sequence, int position, int count) {
-    if (model->config.position == ROTARY) turn_positions(model, position + count);
+    if (model->config.position == ROTARY) turn_positions(model, position, position + count);
     model->run[model->runs++] = (Run){sequence, model->rows, count};
     for (int i = 0; i < count; i++) model->row[model->rows++] = (Row){sequence, position + i};
 }
@@ -2089,24 +2123,31 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     count = count ? count : 1; /* the empty context is there in any case */
     ngrams->count = (int)count;
     ngrams->large_count = (int)large->count;
-    ngrams->starts = allocate(count + 1, sizeof *ngrams->starts);
-    ngrams->tokens = allocate(entries, sizeof *ngrams->tokens);
+    ngrams->is_wide = config->vocab_size > 256;
+    ngrams->starts = allocate((IS_SPARING ? count / 64 + 1 : count) + 1, sizeof *ngrams->starts);
+    if (IS_SPARING) ngrams->is_first = allocate(entries / 64 + 1, sizeof *ngrams->is_first);
+    ngrams->tokens = allocate(entries, ngrams->is_wide ? sizeof(int16_t) : sizeof(uint8_t));
     ngrams->counts = allocate(entries, sizeof *ngrams->counts);
     ngrams->large = allocate(large->count, sizeof *ngrams->large);
     ngrams->large_entries = allocate(large->count, sizeof *ngrams->large_entries);
     ngrams->is_context = allocate(entries / 64 + 1, sizeof *ngrams->is_context);
     ngrams->contexts_before = allocate(entries / 64 + 1, sizeof *ngrams->contexts_before);
-    if (KEEPS_SUMMARIES) ngrams->summaries = allocate(count, sizeof *ngrams->summaries);
+    if (!IS_SPARING) ngrams->summaries = allocate(count, sizeof *ngrams->summaries);
     reader->failed = entries > INT32_MAX / 2 || !ngrams->starts || !ngrams->tokens || !ngrams->counts || !ngrams->large ||
                      !ngrams->large_entries || !ngrams->is_context || !ngrams->contexts_before ||
-                     (KEEPS_SUMMARIES && !ngrams->summaries);
+                     (IS_SPARING ? !ngrams->is_first : !ngrams->summaries);
+    if (IS_SPARING && !reader->failed) ngrams->is_first[0] = 1; /* of the empty context, also if it has no entries */
     for (int64_t entry = 0; entry < entries && !reader->failed; entry++) {
         const int64_t token = read_integer(tokens, entry), times = read_integer(counts, entry);
         if (entry % 64 == 0) ngrams->contexts_before[entry / 64] = (int32_t)known - 1;
-        if (bit_of(is_first, entry)) ngrams->starts[++context] = (int32_t)entry;
-        const int is_ascending = bit_of(is_first, entry) || (entry && ngrams->tokens[entry - 1] < token);
+        const int begins = bit_of(is_first, entry), is_ascending = begins || (entry && token_of(ngrams, (int)entry - 1) < token);
+        context += begins;
+        if (begins && !IS_SPARING) ngrams->starts[context] = (int32_t)entry;
+        else if (begins && context % 64 == 0) ngrams->starts[context / 64] = (int32_t)entry;
+        if (begins && IS_SPARING) ngrams->is_first[entry / 64] |= (uint64_t)1 << entry % 64;
         if (context < 0 || context >= known || token < 0 || token >= config->vocab_size || !is_ascending) reader->failed = 1;
-        ngrams->tokens[entry] = (int16_t)token;
+        if (ngrams->is_wide) ((int16_t *)ngrams->tokens)[entry] = (int16_t)token;
+        else ngrams->tokens[entry] = (uint8_t)token;
         ngrams->counts[entry] = (uint8_t)times;
         if (times == LARGE_COUNT && next_large < large->count) {
             ngrams->large[next_large] = (int32_t)read_integer(large, next_large);
@@ -2121,7 +2162,7 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
         reader->failed = 1;
         return;
     }
-    ngrams->starts[count] = (int32_t)entries;
+    ngrams->starts[IS_SPARING ? (count + 63) / 64 : count] = (int32_t)entries;
     for (int i = 0; ngrams->summaries && i < count; i++) ngrams->summaries[i] = summarize(ngrams, i);
 }
 
@@ -2131,7 +2172,7 @@ static double frequency(int k, int width, double base) { return portable_exp(-2 
 static void make_tables(Model *model, const Config *config, const float *divisors, Reader *reader) {
     const int half = config->rotary_width / 2, width = config->d_model;
     if (config->position == ROTARY) {
-        model->table_size = (size_t)config->context_length * half * sizeof(float);
+        model->table_size = (size_t)(IS_SPARING ? MAX_ROWS : config->context_length) * half * sizeof(float);
         model->cosine = reserve(model->table_size);
         model->sine = reserve(model->table_size);
         model->frequencies = allocate(half, sizeof *model->frequencies);
@@ -2232,8 +2273,8 @@ void native_free_model(Model *model) {
     NGrams *ngrams = &model->ngrams;
     void *buffers[] = {
         ngrams->weighing.weights, ngrams->evidence.weights, ngrams->correction.weights, ngrams->variety, ngrams->recency,
-        ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->large, ngrams->large_entries, ngrams->is_context,
-        ngrams->contexts_before, ngrams->summaries, (void *)model->embedding.data,
+        ngrams->starts, ngrams->is_first, ngrams->tokens, ngrams->counts, ngrams->large, ngrams->large_entries,
+        ngrams->is_context, ngrams->contexts_before, ngrams->summaries, (void *)model->embedding.data,
         model->earlier, (void *)model->pairs.data, model->positions, model->frequencies, model->layers, model->x,
         model->qkv, model->attended, model->hidden, model->gated, model->head_inputs,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
@@ -2246,9 +2287,9 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
     model->qkv = allocate((int64_t)MAX_ROWS * qkv, sizeof(float));
     model->attended = allocate((int64_t)MAX_ROWS * model->wide_heads, sizeof(float));
     model->hidden = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
-    model->gated = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
+    if (config->feed_forward == SWIGLU) model->gated = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
     model->head_inputs = allocate((int64_t)threads * MAX_ROWS * model->stride, sizeof(float));
-    model->logits_size = (size_t)MAX_ROWS * (config->vocab_size + LANES) * sizeof(float);
+    model->logits_size = config->stack == ENCODER ? 0 : (size_t)MAX_ROWS * (config->vocab_size + LANES) * sizeof(float);
     model->logits = reserve(model->logits_size);
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->arrivals = allocate(threads, sizeof *model->arrivals);
@@ -2262,8 +2303,8 @@ static void allocate_buffers(Model *model, const Config *config, int threads, Re
         rows->offsets = allocate(MAX_ROWS * (widest / GROUP + 1), sizeof *rows->offsets);
         if (!rows->values || !rows->scales || !rows->offsets) reader->failed = 1;
     }
-    if (!model->quantized || !model->x || !model->qkv || !model->attended || !model->hidden || !model->gated ||
-        !model->head_inputs || !model->logits || !model->workers || !model->arrivals)
+    if (!model->quantized || !model->x || !model->qkv || !model->attended || !model->hidden ||
+        (config->feed_forward == SWIGLU && !model->gated) || !model->head_inputs || !model->logits || !model->workers || !model->arrivals)
         reader->failed = 1;
 }
 
