@@ -16,6 +16,13 @@ pytestmark = pytest.mark.slow
 
 SENTENCES = ("Where is the station?", "Good morning.", "I am tired.")
 SLOW_MOTION = "input[aria-label='Slow motion']"
+DRAG = """([label, values]) => {
+  const slider = document.querySelector(`input[aria-label='${label}']`);
+  for (const value of values) {
+    slider.value = value;
+    slider.dispatchEvent(new Event("input"));
+  }
+}"""
 
 
 class Visit:
@@ -99,18 +106,33 @@ def test_settings_act_while_the_model_speaks_and_stop_stops(browser: Any, smallt
     page.fill("#prompt", "tell me a story")
     page.press("#prompt", "Enter")
     page.wait_for_selector(".token >> nth=2")
-    page.locator("input[aria-label='Temperature']").fill("1.2")
-    page.wait_for_selector(".mark >> text=temperature 0.4 → 1.2")
+    page.evaluate(DRAG, ["Temperature", [0.6, 0.9, 1.2]])
+    page.wait_for_selector(".mark")
+    assert page.locator(".mark").all_text_contents() == ["temperature 0.4 → 1.2"]
     page.click("#send")  # Stop
     assert page.text_content("#send") == "Send"
     stopped = visit.tokens()
     page.wait_for_timeout(300)
     assert visit.tokens() == stopped
-    assert "stopped" in page.text_content(".facts")
+    assert re.search(r"\d tokens/s · stopped", page.text_content(".facts"))
     page.locator(SLOW_MOTION).fill("0")
     page.click("text=Continue")
     page.wait_for_function("!document.querySelector('.facts')?.textContent.includes('stopped')")
     assert visit.tokens()[: len(stopped)] == stopped
+    visit.leave()
+
+
+def test_a_new_conversation_begins_anew_also_while_a_prompt_is_edited(browser: Any, smalltalk: Path) -> None:
+    visit = Visit(browser, smalltalk)
+    page = visit.page
+    visit.say("hello")
+    visit.say("how are you?")
+    page.locator(".turn >> nth=1 >> text=Edit").click()
+    assert "Enter answers the changed prompt" in page.text_content("#hint")
+    page.click("text=New conversation")
+    assert "changed prompt" not in page.text_content("#hint")
+    visit.say("what is your name?")
+    assert page.locator(".asked").all_text_contents() == ["what is your name?"]
     visit.leave()
 
 

@@ -19,7 +19,6 @@ function startPage() {
   let edited = null; // the turn whose prompt is being changed
   let waiting = null; // what was sent before the model was ready
   const unscored = []; // turns said elsewhere whose tokens have no log-probabilities yet, the newest last
-  const texts = new Map([[0, ""]]); // of the changes of settings, by version
   const asked = new Map(); // open questions for alternatives
 
   const say = (text) => (status.textContent = text);
@@ -90,8 +89,8 @@ function startPage() {
       if (speaking?.job !== job) return;
       const { turn } = speaking;
       if (version !== speaking.version) {
-        const text = [...texts].filter(([one]) => one > speaking.version && one <= version).map(([, one]) => one);
-        turn.changes.push({ index: turn.tokens.length, text: text.filter(Boolean).join(" · "), values: valuesOf.get(version) });
+        const values = valuesOf.get(version), text = differencesOf(valuesOf.get(speaking.version), values).join(" · ");
+        turn.changes.push({ index: turn.tokens.length, text, values });
         speaking.version = version;
       }
       for (const { id, logprob } of tokens) speaking.stream = append(turn, id, logprob, speaking.stream);
@@ -200,7 +199,7 @@ function startPage() {
     else conversation.goTo(turn);
     turn.reason = null;
     turn.changes.push({ index: turn.tokens.length, text: "", values: panel.values });
-    speaking = { job: ++jobs, turn, stream: streamAfter(turn), version: panel.version };
+    speaking = { job: ++jobs, turn, stream: streamAfter(turn), version: panel.version, began: performance.now() };
     valuesOf.set(panel.version, panel.values);
     const index = turn.path.length - 1, length = turn.tokens.length, ids = turn.idsBefore(length);
     const sources = turn.sources.slice(turn.sentenceBefore(length).sentence).map((one) => one.ids);
@@ -214,7 +213,7 @@ function startPage() {
   function stop() {
     if (!speaking) return;
     worker.postMessage({ type: "stop" });
-    finish("interrupted", (performance.now() - (speaking.began ?? performance.now())) / 1000);
+    finish("interrupted", (performance.now() - speaking.began) / 1000);
   }
 
   function finish(reason, seconds) {
@@ -282,7 +281,6 @@ function startPage() {
   };
 
   function changeSettings(text) {
-    texts.set(panel.version, text);
     valuesOf.set(panel.version, panel.values);
     if (speaking) worker.postMessage({ type: "settings", settings: panel.snapshot });
     if (text) say(text);
@@ -390,8 +388,10 @@ function startPage() {
 
   actions.restart = () => {
     stop();
+    edited = null;
     conversation.current = null;
     draw();
+    showHint();
     prompt.focus();
   };
 
@@ -458,8 +458,8 @@ function startPage() {
       make("div", { class: "title" }, make("h2", { id: "about-title" }, `About ${shown(header.name.slice(0, 200))}`),
         make("button", { type: "button", "aria-label": "Close", onclick: () => about.close() }, "×")),
       make("div", { class: "card" }, drawCurve(header.curve) ?? "", ...rest, make("h3", {}, "Make one of your own"),
-        make("p", {}, "This page was written by tinychat, which trains such a model on any text, on a laptop, within minutes:"),
-        make("pre", {}, `pip install tinychat\ntinychat train my-text.txt\ntinychat export my-text --to html`)),
+        make("p", {}, "This page was written by tinychat, a program in Python that trains such a model on any text, on a laptop, within minutes:"),
+        make("pre", {}, `tinychat train my-text.txt\ntinychat export my-text --to html`)),
     ); // prettier-ignore
     about.showModal();
   }

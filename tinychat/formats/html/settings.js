@@ -10,6 +10,12 @@ const CONTROLS_OF_PAGE = {
 };
 const MAX_SEED = Number.MAX_SAFE_INTEGER, MAX_PAUSE = 1000; // milliseconds between tokens in slow motion
 
+/** Return what changed between two values of the settings, each in a few words. */
+function differencesOf(before, after) {
+  const changed = Object.entries(CONTROLS_OF_PAGE).filter(([name]) => before[name] !== after[name]);
+  return changed.map(([name, { label }]) => `${label.toLowerCase()} ${before[name] ?? "off"} → ${after[name] ?? "off"}`);
+}
+
 class SettingsPanel {
   /** `help` of each setting: what it does, and its trend; `onchange(text)` is called after each change. */
   constructor(panel, initial, help, onchange, onclose) {
@@ -54,7 +60,7 @@ class SettingsPanel {
 
   /** Set a value, within its bounds. */
   set(name, value) {
-    const { low, high, label, step } = CONTROLS_OF_PAGE[name], before = this.values[name];
+    const { low, high, step } = CONTROLS_OF_PAGE[name], before = this.values;
     if (!Number.isFinite(value)) return this.#show();
     let clamped = Math.min(high, Math.max(low, value));
     if (step === 1) clamped = Math.round(clamped);
@@ -62,7 +68,7 @@ class SettingsPanel {
     this.values = { ...this.values, [name]: stored };
     if (name === "temperature" && stored > 0) this.lastTemperature = stored;
     this.#show();
-    if (stored !== before) this.#changed(`${label.toLowerCase()} ${before ?? "off"} → ${stored ?? "off"}`);
+    if (stored !== before[name]) this.#changed(differencesOf(before, this.values).join());
   }
 
   #setSeed() {
