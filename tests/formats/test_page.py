@@ -27,7 +27,16 @@ from tinychat.generate.prompts import PromptEncoder, split_sentences
 from tinychat.model.config import ModelConfig
 from tinychat.model.precision import MIN_PARAMETERS, write_losses
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import CARD, TRAINING, ModelInfo, find_model, open_info, read_tokenizers, save_model
+from tinychat.store.models import (
+    CARD,
+    TRAINING,
+    ModelInfo,
+    find_model,
+    map_weights,
+    open_info,
+    read_tokenizers,
+    save_model,
+)
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, read_bert_vocabulary
 from tinychat.tokenizer.training import train_vocabulary
@@ -73,8 +82,8 @@ def tokenizer_of(kind: str) -> Tokenizer:
     return Tokenizer(train_vocabulary(kind, [TEXT], 500, SPECIALS))
 
 
-def save(folder: Path, tokenizer: Tokenizer, mode: Any = "completion", **options: Any) -> ModelInfo:
-    """Save a small model with weights far from what rounding could hide."""
+def save(folder: Path, tokenizer: Tokenizer, mode: Any = "completion", text: str = TEXT, **options: Any) -> ModelInfo:
+    """Save a small model with weights far from what rounding could hide; with counts, those of a text."""
     torch.manual_seed(3)
     values = {"context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 72} | options
     model = Transformer(ModelConfig(tokenizer.vocab_size, **values))
@@ -82,7 +91,7 @@ def save(folder: Path, tokenizer: Tokenizer, mode: Any = "completion", **options
         for weight in model.parameters():
             weight.normal_(std=0.3)
     if model.ngrams is not None:
-        model.ngrams.count([tokenizer.encode_array(TEXT).astype("int64")])
+        model.ngrams.count([tokenizer.encode_array(text).astype("int64")])
     template = ChatTemplate(user_prefix=" ", lowercase_all_caps=True) if mode == "chat" else None
     facts = (model.config.to_dict(), tokenizer.kind, model.parameter_count, template)
     save_model(ModelInfo(folder.name, folder, mode, *facts), model.state_dict(), tokenizer, precision="f16")
@@ -262,6 +271,21 @@ def test_the_memory_of_the_kernel_grows_with_the_conversation(tmp_path: Path) ->
     keys_and_values = 2 * 4 * shape["n_layer"] * shape["d_model"] * (512 - 64)  # in steps of 64 tokens
     assert after_some < 1.2 * size
     assert after_many - after_some == pytest.approx(keys_and_values, abs=1 << 16)
+
+
+@needs_node
+def test_counts_take_less_than_two_and_a_half_bytes_of_memory_each(tmp_path: Path) -> None:
+    rng, tokenizer = random.Random(6), tokenizer_of("char")
+    letters = [*"eeeeetttaaooiinnsshhrr ddlluucmmwwffggyypbvk\n"]
+    text = "".join(rng.choices(letters, k=200_000))
+    sizes, counts = list[int](), 0
+    for order in (0, 5):
+        info = save(tmp_path / f"{order}", tokenizer, text=text, ngram_order=order, n_layer=1, d_model=8)
+        write_page(info, tmp_path / f"{order}.html")
+        sizes += in_node(tmp_path / f"{order}.html", ("memory", None))
+        counts = map_weights(info)["ngrams.counts"].shape[0] if order else 0
+    assert counts > 100_000
+    assert sizes[1] - sizes[0] < 2.5 * counts + 65_536  # in whole pages
 
 
 def test_a_page_begins_with_a_conversation(tmp_path: Path) -> None:
