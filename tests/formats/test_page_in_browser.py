@@ -166,6 +166,21 @@ def test_another_token_can_be_chosen_with_the_keyboard(browser: Any, smalltalk: 
     page.click("#settings-button")
     page.check("text=Shade by surprise")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("#settings-button")
+    page.click("#about-button")
+    assert page.evaluate("document.querySelector('#about').scrollWidth <= document.querySelector('#about').clientWidth")
+    visit.leave()
+
+
+def test_a_line_break_can_be_tapped_where_tokens_are_shaded(browser: Any, letters: Path, tmp_path: Path) -> None:
+    write_page(open_info(letters), tmp_path / "page.html", chat=[("a fox", "\n a fox")])
+    visit = Visit(browser, tmp_path / "page.html", viewport={"width": 1280, "height": 800})
+    page = visit.page
+    page.check("text=Shade by surprise")
+    place = page.evaluate("document.querySelector('.answer .token').getClientRects()[0].toJSON()")
+    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.wait_for_selector(".why li")
+    assert "“⏎” was token 1" in page.text_content(".why p")
     visit.leave()
 
 

@@ -45,13 +45,17 @@ function surpriseOf(logprob) {
   return bits <= 1 ? 0 : bits <= 3 ? 1 : bits <= 6 ? 2 : 3;
 }
 
-const newTokens = new Map(); // an element of a token, by surprise
+const newTokens = new Map(); // an element of a token, by its attributes
 
-/** Return a new element of a token: a clone, as clones share their attributes, and there are many of them. */
-function newToken(logprob) {
-  const surprise = surpriseOf(logprob);
-  if (!newTokens.has(surprise)) newTokens.set(surprise, make("span", { class: "token", "data-surprise": surprise }));
-  return newTokens.get(surprise).cloneNode();
+/**
+ * Return a new element of a token: a clone, as clones share their attributes, and there are many of them.
+ *
+ * One that is nothing but line breaks has no width: it has a sign where tokens are shaded, which can be tapped, too.
+ */
+function newToken({ text, logprob }) {
+  const surprise = surpriseOf(logprob), isBreak = /^\n+$/.test(text), key = `${surprise} ${isBreak}`;
+  if (!newTokens.has(key)) newTokens.set(key, make("span", { class: "token", "data-surprise": surprise, "data-break": isBreak }));
+  return newTokens.get(key).cloneNode();
 }
 
 const ENDINGS = { end: "", length: "reached its length", interrupted: "stopped", told: "" };
@@ -83,7 +87,7 @@ class TurnView {
       const token = turn.tokens[this.drawn];
       const change = turn.changes.find((one) => one.index === this.drawn && one.text);
       if (change) this.answer.append(make("span", { class: "mark", role: "note" }, change.text));
-      const element = newToken(token.logprob);
+      const element = newToken(token);
       element.textContent = shown(token.text);
       this.answer.append(element);
     }
