@@ -1,6 +1,7 @@
 """GGUF files: written for llama.cpp, read where they lie, and refused if they are hostile."""
 
 import json
+import shutil
 import struct
 import time
 from collections.abc import Callable
@@ -12,14 +13,16 @@ import pytest
 import torch
 
 from tests.formats.conftest import PROMPTS, TEXT
+from tests.texts import make_lines
 from tinychat.cli.main import run
 from tinychat.errors import ModelError, TinychatError, TokenizerError
 from tinychat.formats import fitting, llama2c, nanogpt
 from tinychat.formats import gguf as gguf_format
 from tinychat.formats.registry import export_model, import_model, open_model
+from tinychat.formats.vocabularies import is_cut_anywhere_alike
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.loading import load_model
-from tinychat.store.models import ModelInfo, read_tokenizers, read_weights
+from tinychat.store.models import ModelInfo, read_info, read_tokenizers, read_weights
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 from tinychat.train.recipe import load_recipe
@@ -52,12 +55,39 @@ def test_an_exported_file_holds_the_same_model(made: Make, tmp_path: Path, shape
 def test_export_says_where_llama_cpp_cuts_a_text_otherwise(
     made: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for kind in ("wordpiece", "bpe", "char"):
-        out = tmp_path / kind
-        assert run(["export", str(made("llama", kind).folder), "--to", "gguf-f16", "--out", str(out)]) == 0
+    old = older_pieces(made("llama", "wordpiece"), tmp_path / "old")
+    for info in (*(made("llama", kind) for kind in ("wordpiece", "bpe", "char")), old):
+        out = tmp_path / f"{info.folder.name} out"
+        assert run(["export", str(info.folder), "--to", "gguf-f16", "--out", str(out)]) == 0
         shown = capsys.readouterr()
         assert shown.out == f"{out}\n"
-        assert ("llama.cpp cuts" in shown.err) is (kind == "wordpiece")
+        assert ("llama.cpp cuts" in shown.err) is (info is old)
+
+
+def older_pieces(info: ModelInfo, folder: Path) -> ModelInfo:
+    """Return a copy of a model whose tokenizer splits contractions off, as vocabularies did before."""
+    shutil.copytree(info.folder, folder)
+    values = json.loads((folder / "tokenizer.json").read_text())
+    values["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = r"'(?:s|t|ll)| ?\p{L}+| ?[^\s\p{L}]{1,8}|\s"
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    return read_info(folder)
+
+
+def other_pieces(piece: str) -> Tokenizer:
+    """Return a vocabulary whose last word piece is replaced by another, in letters that stand for bytes."""
+    values = json.loads(train_vocabulary("wordpiece", [TEXT], 300).to_str())
+    values["model"]["vocab"] = {
+        name if id < 299 else piece: id for name, id in values["model"]["vocab"].items() if name != piece
+    }
+    return Tokenizer.from_json(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("piece", "alike"), [("Ġqu", True), ("qu!", False), ("t's", False), ("Ġ'q", True), ("ĠĠq", False), (".Ċ", False),
+                         ("\xa9Ã", False), ("ĠĠ", False), ("12", False)],
+)  # fmt: skip
+def test_a_piece_that_may_match_across_words_is_noticed(piece: str, alike: bool) -> None:
+    assert is_cut_anywhere_alike(other_pieces(piece)) is alike
 
 
 SCALED: dict[str, dict[str, Any]] = {
@@ -356,6 +386,21 @@ def test_llama_cpp_computes_the_same(
         theirs = [*theirs, int(logits.argmax())]
         llama.eval(theirs[-1:])
     assert theirs == ours
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["char", "bpe", "wordpiece"])
+def test_llama_cpp_cuts_any_text_in_the_same_way(made: Make, tmp_path: Path, kind: str) -> None:
+    llama_cpp = pytest.importorskip("llama_cpp", reason=MISSING)
+    info = made("llama", kind)
+    export_model(info, "gguf", tmp_path / "out")
+    llama = llama_cpp.Llama(str(tmp_path / "out" / f"{info.name}.gguf"), vocab_only=True, verbose=False)
+    tokenizer, _ = read_tokenizers(info)
+    odd = (",'tis", "said,'Tis so,' said 'he'", "  two  spaces", "   three", "''s", "\n\n\n\t\tx", "don't'll", "--' 's")
+    for text in (*odd, *make_lines(500)):
+        known = "".join(char for char in text if char != "\0" and not tokenizer.unknown(char))
+        assert llama.tokenize(known.encode(), add_bos=False, special=False) == tokenizer.encode(known), known
 
 
 @pytest.mark.slow

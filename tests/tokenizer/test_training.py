@@ -1,10 +1,15 @@
 """Tokenizer training: vocabularies, reproducibility and errors."""
 
+import time
+from functools import cache
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tinychat.errors import TokenizerError
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
+from tinychat.tokenizer.training import LONGEST_RUN, train_vocabulary
 
 TEXT = (
     "The cat's hat isn't here, she said; it's 1,234 miles off!\n\n    def f(x):\n\treturn x_1 + 2\n"
@@ -43,6 +48,85 @@ def test_pieces_of_words_begin_with_their_space() -> None:
 def test_each_digit_is_a_piece_of_its_own() -> None:
     pieces = make("wordpiece", "58 + 12 = 70, 1,984 " * 99).pieces(" 58 + 1984")
     assert tuple(text for text, _ in pieces) == (" 5", "8", " +", " 1", "9", "8", "4")
+
+
+def test_an_apostrophe_begins_a_word() -> None:
+    pieces = make("wordpiece", "Don't say it's 'tis,' boys' ('so'), rock'n'roll. " * 99).pieces
+    assert tuple(text for text, _ in pieces(" it's 'tis,'")) == (" it", "'s", " 'tis", ",", "'")
+
+
+def test_a_word_keeps_its_space_after_an_indentation() -> None:
+    pieces = make("wordpiece", "if x:\n    return x\n        or return y\n" * 99).pieces
+    assert tuple(text for text, _ in pieces("\n    return")) == ("\n", "   ", " return")
+
+
+SCRAPS = (
+    *"'’\",.!-_()[]#&=/ \t\n\r0123456789aIstdm", "''", "--", "...", "  ", "   ", "    ", "\n\n\n", "\t\t\t", "\r\n",
+    "the", "'tis", "'s", "n't", "'ll", "don't", "THE", "é", "e\u0301", "ﬁ", "кошка", " кот", "猫", "猫在窗台上",
+    "。", "、", "\u3000", "\xa0", "\u2028", "😀", "👩‍👩‍👧", "𝒜", "ﾠ", "\0", "\ufeff", "٣", "½", "²", "กำ", "한국",
+)  # fmt: skip
+"""Scraps of which odd texts are put together: all kinds of characters, of one to four bytes, some with equal bytes."""
+
+
+@cache
+def odd_vocabulary(script: str) -> Tokenizer:
+    texts = {
+        "latin": TEXT,
+        "quotes": "'Tis so,' said he. 'Don't you ... (''a'') --' '--'tis 'll  two  spaces\n\n   three\t\t\ttabs " * 30,
+        "scraps": "".join(one + other for one in SCRAPS for other in SCRAPS) * 3,
+    }
+    return Tokenizer(train_vocabulary("wordpiece", [texts[script]], 2_000, SPECIALS))
+
+
+@cache
+def pieces_of(tokenizer: Tokenizer) -> dict[bytes, int]:
+    return {tokenizer.token_bytes(id): id for id in range(tokenizer.vocab_size) if not tokenizer.is_special(id)}
+
+
+def longest_matches(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Return the ids of the longest pieces of a text, from left to right, without splitting it into words."""
+    ids, data, found = pieces_of(tokenizer), text.encode(), list[int]()
+    longest = max(map(len, ids))
+    while data:
+        piece = next(data[:end] for end in range(longest, 0, -1) if data[:end] in ids)
+        found.append(ids[piece])
+        data = data[len(piece) :]
+    return found
+
+
+@pytest.mark.parametrize("script", ["latin", "quotes", "scraps"])
+@settings(deadline=None, max_examples=150)
+@given(scraps=st.lists(st.sampled_from(SCRAPS) | st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_the_longest_match_over_a_text_finds_the_pieces_of_its_words(script: str, scraps: list[str]) -> None:
+    text, tokenizer = "".join(scraps), odd_vocabulary(script)
+    assert tokenizer.encode(text) == longest_matches(tokenizer, text)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("char", [" ", "\n", "\t", "'"])
+def test_runs_of_any_length_are_cut_as_the_longest_match_does(char: str) -> None:
+    tokenizer = odd_vocabulary("scraps")
+    for length in range(1, 3 * LONGEST_RUN):
+        text = f"a{char * length}b"
+        assert tokenizer.encode(text) == longest_matches(tokenizer, text)
+
+
+def test_pieces_are_whole_characters_or_parts_of_one() -> None:
+    tokenizer = Tokenizer(train_vocabulary("wordpiece", ["猫。犬、鳥。" * 99 + "😀😁😂🤣" * 99], 600))
+    parts = [piece for id in range(600) if len(piece := tokenizer.token_bytes(id)) > 1 and not is_text(piece)]
+    assert parts
+    assert all(byte & 0xC0 == 0x80 for piece in parts for byte in piece[1:])
+
+
+def is_text(piece: bytes) -> bool:
+    return "\ufffd" not in piece.decode("utf-8", "replace")
+
+
+def test_a_text_without_ends_of_words_takes_bounded_time() -> None:
+    began = time.process_time()
+    for char in "a猫😀-":
+        assert len(odd_vocabulary("latin").encode(char * 20_000)) > 300
+    assert time.process_time() - began < 30
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ A file holds fields of metadata, the names and places of its tensors, and their 
 from the file. Llama, GPT-2, Qwen2 and Qwen3 are read, Llama and GPT-2 are written.
 
 A vocabulary of characters is written as byte pairs that build each character from its bytes; one of word pieces as that
-of RWKV, whose tokenizer takes the longest known piece, too, though it does not split texts into words before.
+of RWKV, whose tokenizer takes the longest known piece, too. It does not split texts into words before, which makes no
+difference for vocabularies that are trained now: `vocabularies.is_cut_anywhere_alike`.
 """
 
 import json

@@ -89,9 +89,11 @@ def _write_tinychat(info: ModelInfo, folder: Path) -> None:
 
 
 def _compare_llama_cpp(info: ModelInfo) -> str:
-    if info.tokenizer_kind != "wordpiece":
+    from tinychat.formats.vocabularies import is_cut_anywhere_alike  # imports the training of tokenizers
+
+    if info.tokenizer_kind != "wordpiece" or is_cut_anywhere_alike(read_tokenizers(info)[0]):
         return ""
-    return "llama.cpp cuts about one line in a hundred into other word pieces; `train --tokenizer bpe` avoids it"
+    return "llama.cpp cuts a few texts into other word pieces, as its vocabulary is of an older kind; train it anew"
 
 
 FORMATS: Mapping[str, Format] = {

@@ -24,18 +24,39 @@ from tinychat.tokenizer.tokenizer import SEGMENT, SPECIAL_TOKENS, Tokenizer, cut
 
 WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
 
-PIECE_PATTERN = (
-    r"'(?:s|t|d|m|ll|ve|re)"  # the endings of English contractions
-    r"| ?[\p{L}\p{M}]{1,24}| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]{1,8}"  # a space belongs to the word that it precedes
-    r"|\n{1,8}|[^\S\n]{1,16}(?!\S)|\s"
+LONGEST_RUN = 64
+"""Letters or signs after which a word of word pieces is cut even where no word ends, so that a text without spaces
+costs bounded time; greedy matching tries all ends of a word."""
+
+_PIECE_WORDS = (
+    r"\n{8}|\n{4}|\n{2}|\t{8}|\t{4}|\t{2}"
+    rf"| ?'?[\p{{L}}\p{{M}}]{{1,{LONGEST_RUN}}}"  # a space or an apostrophe belongs to the word that it precedes
+    rf"| ?\p{{N}}| ?'?[^\s\p{{L}}\p{{M}}\p{{N}}']{{1,{LONGEST_RUN}}}| ?'|\s"
 )
-"""All pieces are bounded: a text without spaces costs no more time or memory than any other.
+PIECE_PATTERN = r" {1,15}(?= )|" + _PIECE_WORDS
+"""Cuts a text into the words whose pieces are learned; `piece_pattern` returns the one that a trained vocabulary keeps.
+
+Whether a word goes on from one character to the next depends on these two alone: one ends before an apostrophe that
+follows no space, and between a letter and any other sign. A piece that was learned within words thus lies within a word
+wherever it matches, and the longest match over a whole text, as other tools take it, finds the same pieces.
 
 Each digit is a piece of its own (Touvron et al. 2023, Llama, section 2.1): numbers of one length are cut alike.
 """
 
+
+def piece_pattern(lengths: Iterable[int]) -> str:
+    """Return the pattern of a vocabulary of word pieces whose runs of two or more spaces have these lengths.
+
+    Runs in a text are cut into the longest of these, as the longest match does; a single space belongs to what follows.
+    """
+    return "".join(f" {{{length}}}|" for length in sorted(lengths, reverse=True)) + _PIECE_WORDS
+
+
 SPACE = "▁"
 """Character that stands for the space before a word."""
+
+_SPACE_LETTER = "Ġ"
+"""Character that stands for the byte of a space in byte-level vocabularies."""
 
 VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096, "bpe": 4_096}
 """Default maximum numbers of tokens; that of `char` exceeds the number of characters."""
@@ -167,17 +188,47 @@ def _train_whitespace(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
 
 def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     _check_size("word pieces", size)
-    model = models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
+    words = _wordpiece({}, PIECE_PATTERN)
+    spare = size // 8 + 16  # the pieces that are left out are fewer than this in any common text
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size + spare, initial_alphabet=sorted(BYTE_CODES), continuing_subword_prefix="", show_progress=False
+    )
+    words.train_from_iterator(texts, trainer)
+    ids = words.get_vocab()
+    pieces = [piece for piece in sorted(ids, key=ids.__getitem__) if _is_piece(piece)][:size]
+    lengths = [len(piece) for piece in pieces if len(piece) > 1 and not piece.strip(_SPACE_LETTER)]
+    return _wordpiece({piece: id for id, piece in enumerate(pieces)}, piece_pattern(lengths))
+
+
+def _wordpiece(ids: dict[str, int], pattern: str) -> tokenizers.Tokenizer:
+    model = models.WordPiece(ids, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
     inner = tokenizers.Tokenizer(model)
-    split = pre_tokenizers.Split(Regex(PIECE_PATTERN), "isolated")
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
     to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     inner.pre_tokenizer = pre_tokenizers.Sequence([split, to_bytes])
     inner.decoder = decoders.ByteLevel()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size, initial_alphabet=sorted(BYTE_CODES), continuing_subword_prefix="", show_progress=False
-    )
-    inner.train_from_iterator(texts, trainer)
     return inner
+
+
+def _is_piece(letters: str) -> bool:
+    """Return whether a piece, in letters that represent bytes, is one that a vocabulary keeps.
+
+    Of runs of spaces, those of an odd length are: after the spaces of an indentation, which are even in number, the
+    next word still has a space, and is the token that it is elsewhere.
+    """
+    is_run = len(letters) > 1 and not letters.strip(_SPACE_LETTER)
+    return is_whole(bytes(BYTE_CODES[letter] for letter in letters)) and not (is_run and len(letters) % 2 == 0)
+
+
+def is_whole(piece: bytes) -> bool:
+    """Return whether a piece consists of whole characters, or is a part of a single one.
+
+    Another one, such as the end of a character and the beginning of the next, could match across two words.
+    """
+    try:
+        return bool(piece.decode())
+    except UnicodeDecodeError:
+        return all(byte & 0xC0 == 0x80 for byte in piece[1:])
 
 
 def _train_bpe(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
