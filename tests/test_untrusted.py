@@ -115,6 +115,13 @@ def test_the_depth_of_json_is_found_without_parsing_it(values: object, ascii: bo
     assert untrusted.is_nested(text, limit) == (depth(values) > limit)
 
 
+def test_whole_numbers_that_are_too_large_may_be_clamped() -> None:
+    values = untrusted.parse_json(f"[1{'0' * 30}, -1{'0' * 5_000}, 7, {2**63 - 1}]", clamps=True)
+    assert values == [2**63 - 1, 1 - 2**63, 7, 2**63 - 1]
+    with pytest.raises(ValueError, match="too large"):
+        untrusted.parse_json("[1e999]", clamps=True)
+
+
 def test_lone_surrogates_become_text() -> None:
     values = untrusted.parse_json('{"\\ud800": ["a\\udfff", "\\ud83d\\ude00", 1]}')
     assert values == {"�": ["a�", "😀", 1]}

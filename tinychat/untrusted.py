@@ -105,31 +105,32 @@ def read_text(path: Path | BinaryIO, limit: int = MAX_FILE) -> str:
         raise ValueError(f"it is not UTF-8: byte {error.start:,} is 0x{error.object[error.start]:02x}") from None
 
 
-def read_json(path: Path | BinaryIO, limit: int = MAX_FILE) -> Any:
+def read_json(path: Path | BinaryIO, limit: int = MAX_FILE, *, clamps: bool = False) -> Any:
     """Read a regular file of JSON, as `parse_json` does.
 
     Raises:
         OSError: If the file cannot be read, or is not a regular file.
         ValueError: If it is too long, is not UTF-8, or is not valid JSON.
     """
-    return parse_json(read_text(path, limit))
+    return parse_json(read_text(path, limit), clamps=clamps)
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, *, clamps: bool = False) -> Any:
     """Parse JSON (RFC 8259), strictly; what comes back can be written as JSON and as UTF-8 again.
 
-    Lone surrogates, which are not text, become `�`.
+    Lone surrogates, which are not text, become `�`. With `clamps`, whole numbers that do not fit in 64 bits become the
+    largest ones that do: `transformers` writes 10^30 where there is no limit.
 
     Raises:
         ValueError: If the text is not JSON, is nested more than `MAX_DEPTH` deep, has a key twice in one object, or
-            has a number that is not finite or does not fit in 64 bits.
+            has a number that is not finite or, without `clamps`, does not fit in 64 bits.
     """
     if is_nested(text, MAX_DEPTH):
         raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
     values = json.loads(
         text,
         object_pairs_hook=_unique_keys,
-        parse_int=_parse_integer,
+        parse_int=_clamp_integer if clamps else _parse_integer,
         parse_float=_parse_float,
         parse_constant=_refuse_constant,
     )
@@ -228,6 +229,13 @@ def _parse_integer(digits: str) -> int:
     if len(digits) > 20 or abs(number := int(digits)) > MAX_INTEGER:
         raise ValueError(f"the number {_shorten(digits)} does not fit in 64 bits")
     return number
+
+
+def _clamp_integer(digits: str) -> int:
+    try:
+        return _parse_integer(digits)
+    except ValueError:
+        return -MAX_INTEGER if digits.startswith("-") else MAX_INTEGER
 
 
 def _parse_float(digits: str) -> float:

@@ -147,6 +147,7 @@ def test_what_is_not_known_is_refused_by_name(letters: Path, tmp_path: Path) -> 
         ({"rope_scaling": LLAMA3 | {"factor": "8"}}, "rotary_factor is '8'"),
         ({"rope_scaling": LLAMA3 | {"low_freq_factor": 0}}, "low_freq_factor is 0"),
         ({"rope_scaling": LLAMA3 | {"low_freq_factor": 4.0}}, "rotary_long_wavelength is 16.0"),
+        ({"rope_parameters": ROPE | {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
         ({"hidden_act": "gelu"}, "activation 'gelu'"), ({"num_hidden_layers": "2"}, "n_layer is '2'"),
         ({"max_position_embeddings": None}, "max_position_embeddings is None"), ({"model_type": "mamba"}, "'mamba'"),
         ({"num_attention_heads": 0}, "n_head is 0"), ({"attention_bias": True}, "attention_bias is true"),

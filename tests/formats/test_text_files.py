@@ -45,6 +45,13 @@ def test_ids_and_texts_are_those_of_transformers(kind: str, count: int, tmp_path
         assert "".join(map(rest.push, ids)) + rest.flush() == ours.decode(ids, begins_text=False)
 
 
+def test_a_folder_without_a_limit_is_read(tmp_path: Path) -> None:
+    inner = transformers.AutoTokenizer.from_pretrained(save("gpt2", tmp_path)).backend_tokenizer
+    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>").save_pretrained(tmp_path)
+    assert f'"model_max_length": {int(1e30)}' in (tmp_path / "tokenizer_config.json").read_text()
+    assert read(tmp_path).tokenizer.token_id("</s>") is not None
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "llama2"])
 def test_a_part_of_a_character_is_held_back(kind: str, tmp_path: Path) -> None:
     tokenizer = read(save(kind, tmp_path)).tokenizer

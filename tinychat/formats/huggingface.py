@@ -128,13 +128,15 @@ def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelError(f"the activation {_shorten(theirs['hidden_act'])} is not known here", "known: silu")
     if biased := next((name for name in ("attention_bias", "mlp_bias") if theirs.get(name)), ""):
         raise ModelError(f"{biased} is true: a model with biases there is not known here")
-    context_length = _whole(theirs, "max_position_embeddings")
+    rotary, context_length = _rotary(theirs, base=10_000.0, fraction=1.0), _whole(theirs, "max_position_embeddings")
+    if rotary["rotary_fraction"] != 1:  # `transformers` ignores it, or fails, depending on the version
+        problem = f"partial_rotary_factor is {_shorten(rotary['rotary_fraction'])}, which is not known here"
+        raise ModelError(problem, "known for gpt_neox")
     return {
         "context_length": min(context_length, MAX_CONTEXT), "d_model": theirs["hidden_size"],
         "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
         "n_kv_head": theirs.get("num_key_value_heads"), "d_head": theirs.get("head_dim"),
-        "d_ff": theirs["intermediate_size"], "norm_eps": theirs.get("rms_norm_eps", 1e-6),
-        **_rotary(theirs, base=10_000.0, fraction=1.0),
+        "d_ff": theirs["intermediate_size"], "norm_eps": theirs.get("rms_norm_eps", 1e-6), **rotary,
     }  # fmt: skip
 
 
@@ -429,7 +431,8 @@ def write(info: ModelInfo, folder: Path) -> None:
 
 def _convert(info: ModelInfo, weights: "Weights") -> "tuple[dict[str, Any], Weights]":
     """Return fields of the `config.json` of a model, and its weights, as `transformers` has them."""
-    opened_as = read_object(info.folder / CONFIG, MAX_CONFIG).get("model_type") if recognizes(info.folder) else None
+    is_theirs = recognizes(info.folder)
+    opened_as = read_object(info.folder / CONFIG, MAX_CONFIG, clamps=True).get("model_type") if is_theirs else None
     own_first = sorted(ARCHITECTURES, key=lambda one: one.model_type != opened_as)
     architecture = next((one for one in own_first if _fits(one, info.architecture)), None)
     if architecture is None:
@@ -489,7 +492,7 @@ def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: in
 def recognizes(path: Path) -> bool:
     """Return whether a path is a folder that `transformers` saved."""
     try:
-        values = read_json(path / CONFIG, MAX_CONFIG)
+        values = read_json(path / CONFIG, MAX_CONFIG, clamps=True)
     except (OSError, ValueError):
         return False
     return isinstance(values, dict) and "model_type" in values and "architecture" not in values
@@ -502,7 +505,7 @@ def read(path: Path) -> ModelInfo:
         ModelError: If its model type is not known here, or something is missing.
         TokenizerError: If its tokenizer cannot be read.
     """
-    theirs = read_object(path / CONFIG, MAX_CONFIG)
+    theirs = read_object(path / CONFIG, MAX_CONFIG, clamps=True)
     model_type = theirs.get("model_type")
     try:
         config, map_weights = _read_architecture(model_type, theirs)

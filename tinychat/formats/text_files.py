@@ -70,7 +70,7 @@ def read_text_files(folder: Path, vocab_size: int, eos_token_id: object = None) 
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return read_object(path, MAX_FILE) if path.exists() else {}
+    return read_object(path, MAX_FILE, clamps=True) if path.exists() else {}
 
 
 def _name(token: object) -> str:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
@@ -314,13 +315,15 @@ def _show(value: object) -> str:
     return text if len(text) <= 60 else text[:60] + "…"
 
 
-def read_object(path: Path, limit: int, files: ModelFiles | None = None) -> dict[str, Any]:
+def read_object(path: Path, limit: int, files: ModelFiles | None = None, *, clamps: bool = False) -> dict[str, Any]:
     """Read a JSON object from a file of up to `limit` bytes, or from the open file of that name.
+
+    `clamps` is as in `parse_json`.
 
     Raises:
         ModelError: If the file cannot be read, or holds no JSON object.
     """
-    values = _read(read_json, path, limit, files)
+    values = _read(partial(read_json, clamps=clamps), path, limit, files)
     if not isinstance(values, dict):
         raise ModelError(f"{path} holds no object", DAMAGED)
     return values
