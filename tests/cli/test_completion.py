@@ -39,6 +39,11 @@ def complete(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str])
         (("data", "get", "tinyshak"), ["tinyshakespeare"]),
         (("data", "g"), ["get"]),
         (("runs", ""), [""]),
+        (("export", "tales", "--to", "gg"), ["gguf", "gguf-f16", "gguf-q8_0"]),
+        (("train", "--recipe", "gpt"), ["gpt2"]),
+        (("train", "--from", "t"), ["tales", "translate"]),
+        (("train", "--tokenizer", "w"), ["wordpiece", "word", "whitespace"]),
+        (("train", "--resume", ""), [""]),
     ],
 )
 def test_words_are_completed(complete: Complete, words: tuple[str, ...], found: list[str]) -> None:

@@ -41,8 +41,10 @@ def complete_names(names: Names, otherwise: str = "file") -> Complete:
 
 def complete_values(option: Option) -> Complete:
     """Return a completer of the values of an option."""
-    if option.name == "model":
+    if option.name in ("model", "from_model"):
         return complete_models
+    if option.name == "tokenizer":
+        return complete_names(_tokenizers)
     suggested = {**dict.fromkeys(option.choices, ""), **option.values}
     return complete_names(lambda: iter(suggested.items()), "plain")
 
@@ -68,6 +70,21 @@ def _recipes() -> Iterator[tuple[str, str]]:
         yield recipe.name, recipe.about
 
 
+def _formats() -> Iterator[tuple[str, str]]:
+    from tinychat.formats.registry import FORMATS
+
+    for name, format in FORMATS.items():
+        if format.write:
+            yield name, format.description
+
+
+def _tokenizers() -> Iterator[tuple[str, str]]:
+    from tinychat.tokenizer.training import TOKENIZERS
+
+    for name in TOKENIZERS:
+        yield name, ""
+
+
 def _data_sets() -> Iterator[tuple[str, str]]:
     from tinychat.corpus.registry import KNOWN
 
@@ -77,3 +94,4 @@ def _data_sets() -> Iterator[tuple[str, str]]:
 
 complete_models, complete_runs = complete_names(_models, "dir"), complete_names(_runs, "plain")
 complete_recipes, complete_data_sets = complete_names(_recipes), complete_names(_data_sets)
+complete_formats = complete_names(_formats, "plain")

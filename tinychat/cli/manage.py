@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.completion import complete_data_sets, complete_models, complete_recipes, complete_runs
+from tinychat.cli.completion import (
+    complete_data_sets,
+    complete_formats,
+    complete_models,
+    complete_recipes,
+    complete_runs,
+)
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
 from tinychat.errors import ModelError, UsageError, check_torch
@@ -244,7 +250,7 @@ WRITABLE = "; ".join(f"{name}: {format.description}" for name, format in FORMATS
 
 @click.command("export")
 @click.argument("model", shell_complete=complete_models)
-@click.option("--to", "to", required=True, metavar="FORMAT", help=WRITABLE)
+@click.option("--to", "to", required=True, metavar="FORMAT", shell_complete=complete_formats, help=WRITABLE)
 @click.option("--out", type=click.Path(path_type=Path), help="the folder or file to write to [NAME-FORMAT]")
 @click.option("--chat", type=click.Path(path_type=Path), help="html: a conversation to begin with, which `/save` wrote")
 @debug_option

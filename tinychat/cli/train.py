@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.completion import complete_data_sets
+from tinychat.cli.completion import complete_data_sets, complete_recipes, complete_runs
 from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options
 from tinychat.cli.output import echo
 from tinychat.config.settings import UI_OPTIONS, UiOptions
@@ -93,7 +93,10 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
 
 @click.command("train", cls=TrainCommand)
 @click.argument("sources", nargs=-1, metavar="SOURCE...", shell_complete=complete_data_sets)
-@click.option("--recipe", "recipe_name", metavar="R", help="a recipe's name (see `tinychat recipes`) or file")
+@click.option(
+    "--recipe", "recipe_name", metavar="R", shell_complete=complete_recipes,
+    help="a recipe's name (see `tinychat recipes`) or file",
+)  # fmt: skip
 @click.option("--name", help="the name of the run and its model [from the first source]")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FOLDER",
@@ -104,6 +107,7 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
     is_flag=False,
     flag_value="",
     metavar="[NAME]",
+    shell_complete=complete_runs,
     help="continue a stopped run, or extend one with --minutes, --steps or --epochs",
 )
 @json_option
