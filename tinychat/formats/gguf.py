@@ -6,7 +6,7 @@ from the file. Llama, GPT-2, Qwen2 and Qwen3 are read, Llama and GPT-2 are writt
 
 A vocabulary of characters is written as byte pairs that build each character from its bytes; one of word pieces as that
 of RWKV, whose tokenizer takes the longest known piece, too. It does not split texts into words before, which makes no
-difference for vocabularies that are trained now: `vocabularies.is_cut_anywhere_alike`.
+difference for vocabularies that are trained now, as `tokenizer.training.needs_no_words` tells.
 """
 
 import json

@@ -89,9 +89,9 @@ def _write_tinychat(info: ModelInfo, folder: Path) -> None:
 
 
 def _compare_llama_cpp(info: ModelInfo) -> str:
-    from tinychat.formats.vocabularies import is_cut_anywhere_alike  # imports the training of tokenizers
+    from tinychat.tokenizer.training import needs_no_words
 
-    if info.tokenizer_kind != "wordpiece" or is_cut_anywhere_alike(read_tokenizers(info)[0]):
+    if info.tokenizer_kind != "wordpiece" or needs_no_words(read_tokenizers(info)[0]):
         return ""
     return "llama.cpp cuts a few texts into other word pieces, as its vocabulary is of an older kind; train it anew"
 

@@ -5,12 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tokenizers import Regex, pre_tokenizers
-
 from tinychat.errors import ModelError, TokenizerError
-from tinychat.tokenizer.library import BYTE_CODES, call
+from tinychat.tokenizer.library import BYTE_CODES
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import is_whole, piece_pattern
 
 LETTERS: Mapping[int, str] = {byte: letter for letter, byte in BYTE_CODES.items()}
 """The visible characters that represent bytes in byte-level vocabularies."""
@@ -224,23 +221,6 @@ def describe_vocabulary(tokenizer: Tokenizer, format: str) -> Vocabulary:
     ]
     merges = [tuple(one.split(" ") if isinstance(one, str) else one) for one in model.get("merges") or ()]
     return Vocabulary(kind, pieces, special, merges, splitter)
-
-
-def is_cut_anywhere_alike(tokenizer: Tokenizer) -> bool:
-    """Return whether the longest match over a whole text finds the word pieces that a tokenizer finds in its words.
-
-    True means proven for all texts without a run of more than `LONGEST_RUN` letters, or signs: no piece can match
-    across the ends of words, see `PIECE_PATTERN`. False means that some might.
-    """
-    values = json.loads(tokenizer.to_json())
-    pieces = [tokenizer.token_bytes(id) for id in range(tokenizer.vocab_size) if not tokenizer.is_special(id)]
-    lengths = {len(piece) for piece in pieces if len(piece) > 1 and not piece.strip(b" ")}
-    pattern = piece_pattern(lengths)
-    if not _is_same(_split(pattern), values.get("pre_tokenizer")) or values.get("normalizer"):
-        return False
-    split = pre_tokenizers.Split(Regex(pattern), "isolated")
-    texts = (piece.decode("utf-8", "replace") for piece in pieces)
-    return all(map(is_whole, pieces)) and all(len(call(split.pre_tokenize_str, text)) == 1 for text in texts)
 
 
 def _is_special(tokenizer: Tokenizer, id: int) -> bool:

@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trai
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.types import Chunk
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.library import BYTE_CODES
+from tinychat.tokenizer.library import BYTE_CODES, call
 from tinychat.tokenizer.tokenizer import SEGMENT, SPECIAL_TOKENS, Tokenizer, cut, gather
 
 WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
@@ -217,10 +217,10 @@ def _is_piece(letters: str) -> bool:
     next word still has a space, and is the token that it is elsewhere.
     """
     is_run = len(letters) > 1 and not letters.strip(_SPACE_LETTER)
-    return is_whole(bytes(BYTE_CODES[letter] for letter in letters)) and not (is_run and len(letters) % 2 == 0)
+    return _is_whole(bytes(BYTE_CODES[letter] for letter in letters)) and not (is_run and len(letters) % 2 == 0)
 
 
-def is_whole(piece: bytes) -> bool:
+def _is_whole(piece: bytes) -> bool:
     """Return whether a piece consists of whole characters, or is a part of a single one.
 
     Another one, such as the end of a character and the beginning of the next, could match across two words.
@@ -229,6 +229,26 @@ def is_whole(piece: bytes) -> bool:
         return bool(piece.decode())
     except UnicodeDecodeError:
         return all(byte & 0xC0 == 0x80 for byte in piece[1:])
+
+
+def needs_no_words(tokenizer: Tokenizer) -> bool:
+    """Return whether the longest match over a whole text finds the word pieces that a tokenizer finds in its words.
+
+    True means proven for all texts without a run of more than `LONGEST_RUN` letters, or signs: no piece can match
+    across the ends of words, see `PIECE_PATTERN`. False means that some might.
+    """
+    pieces = [tokenizer.token_bytes(id) for id in range(tokenizer.vocab_size) if not tokenizer.is_special(id)]
+    pattern = piece_pattern({len(piece) for piece in pieces if len(piece) > 1 and not piece.strip(b" ")})
+    expected, found = _wordpiece({}, pattern), tokenizer.inner
+    if found.normalizer or _state(found.pre_tokenizer) != _state(expected.pre_tokenizer):
+        return False
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    texts = (piece.decode("utf-8", "replace") for piece in pieces)
+    return all(map(_is_whole, pieces)) and all(len(call(split.pre_tokenize_str, text)) == 1 for text in texts)
+
+
+def _state(step: pre_tokenizers.PreTokenizer | None) -> bytes:
+    return step.__getstate__() if step else b""
 
 
 def _train_bpe(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
