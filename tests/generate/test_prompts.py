@@ -1,8 +1,11 @@
-"""Where the sentences of a prompt end, and that nothing of it is lost."""
+"""Where the sentences of a prompt end, that nothing of it is lost, and that an answer has something to continue."""
 
 import pytest
 
-from tinychat.generate.prompts import split_sentences
+from tinychat.generate.prompts import PromptEncoder, split_sentences
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,9 @@ def test_sentences_end_at_marks_and_lines(text: str, sentences: list[str] | None
     split = split_sentences(text)
     assert [sentence.text for sentence in split] == (sentences or [text])
     assert "".join(space + sentence for space, sentence in split) == text
+
+
+@pytest.mark.parametrize("template", [None, ChatTemplate(user="", assistant="", end="")])
+def test_a_prompt_of_which_nothing_is_known_has_an_id(template: ChatTemplate | None) -> None:
+    encoder = PromptEncoder(Tokenizer(train_vocabulary("char", ["abc"])), 16, template)
+    assert [encoder.encode(prompt) for prompt in ("", "xyz", "ab")] == [[0], [0], [0, 1]]

@@ -138,6 +138,13 @@ def test_the_newest_turns_that_fit_are_kept(template: ConversationTemplate) -> N
     assert time.process_time() - began < 2
 
 
+def test_a_template_that_writes_nothing_is_refused() -> None:
+    template = JinjaTemplate("{{ messages[0].content if messages[0].content == 'hi' }}")
+    assert template.encode([Message("user", "hi")], tokenizer_of("gpt2"), for_answer=True)
+    with pytest.raises(TokenizerError, match="an empty text"):
+        template.encode([Message("user", "ho")], tokenizer_of("gpt2"), for_answer=True)
+
+
 def test_after_ctrl_c_the_next_rendering_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     process, write = RenderProcess(PLAIN, {}), jinja_template._write
 

@@ -85,9 +85,10 @@ class PromptEncoder:
             turns = ((Message("assistant", answer), Message("user", question)) for question, answer in history)
             newest_first = chain((Message("user", prompt),), chain.from_iterable(turns))
             room, system = self.room(max_tokens), system if system and self.reads_system else ""
-            return self.template.encode_newest(
+            ids = self.template.encode_newest(
                 newest_first, self.tokenizer, system=system, for_answer=True, max_length=room
             )
+            return ids or [0]
         return self.beginning() + self.tokenizer.encode_end(prompt, self.context_length) or [0]
 
     def room(self, max_tokens: int) -> int:

@@ -191,7 +191,10 @@ class JinjaTemplate(ConversationTemplate):
     def _encode(self, messages: Sequence[Message], tokenizer: Tokenizer, *, system: str, for_answer: bool) -> list[int]:
         entries = [_entry("system", system, tokenizer)] if system else []
         entries += [_entry(message.role, message.text, tokenizer) for message in messages]
-        return _encode_rendered(self._process.render(entries, for_answer=for_answer), tokenizer)
+        text = self._process.render(entries, for_answer=for_answer)
+        if entries and not text:
+            raise TokenizerError("the chat template makes an empty text of the conversation", REMEDY)
+        return _encode_rendered(text, tokenizer)
 
 
 def parse_template(values: Mapping[str, Any]) -> ConversationTemplate:
