@@ -283,8 +283,9 @@ def test_invalid_tokenizer_files_are_refused(tmp_path: Path, name: str, text: st
 
 
 def test_a_missing_tokenizer_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match="holds neither"):
+    with pytest.raises(TokenizerError, match="holds neither") as caught:
         load_tokenizer(tmp_path)
+    assert "save_pretrained" in caught.value.remedy
     with pytest.raises(TokenizerError, match="cannot be read"):
         load_tokenizer(tmp_path / "none.json")
 

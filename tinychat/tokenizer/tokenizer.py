@@ -580,7 +580,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
     if path.is_dir():
         found = [path / name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()]
         if not found:
-            raise TokenizerError(f"{path} holds neither tokenizer.json nor vocab.txt")
+            remedy = "`AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)` of transformers writes the former"
+            raise TokenizerError(f"{path} holds neither tokenizer.json nor vocab.txt", remedy)
         path = found[0]
     try:
         text = read_text(path)
