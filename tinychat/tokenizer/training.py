@@ -25,8 +25,10 @@ from tinychat.tokenizer.tokenizer import SEGMENT, SPECIAL_TOKENS, Tokenizer, cut
 WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
 
 LONGEST_RUN = 64
-"""Letters or signs after which a word of word pieces is cut even where no word ends, so that a text without spaces
-costs bounded time; greedy matching tries all ends of a word."""
+"""Maximum number of letters, or of signs, in a word that is cut into pieces.
+
+Greedy matching tries all ends of a word: without a maximum, a text without spaces would cost unbounded time.
+"""
 
 _PIECE_WORDS = (
     r"\n{8}|\n{4}|\n{2}|\t{8}|\t{4}|\t{2}"
@@ -37,8 +39,9 @@ PIECE_PATTERN = r" {1,15}(?= )|" + _PIECE_WORDS
 """Cuts a text into the words whose pieces are learned; `piece_pattern` returns the one that a trained vocabulary keeps.
 
 Whether a word goes on from one character to the next depends on these two alone: one ends before an apostrophe that
-follows no space, and between a letter and any other sign. A piece that was learned within words thus lies within a word
-wherever it matches, and the longest match over a whole text, as other tools take it, finds the same pieces.
+follows no space, and between a letter and any other sign; for runs of spaces, see `piece_pattern`. A piece that was
+learned within words thus lies within a word wherever it matches, and the longest match over a whole text, as other
+tools take it, finds the same pieces.
 
 Each digit is a piece of its own (Touvron et al. 2023, Llama, section 2.1): numbers of one length are cut alike.
 """
