@@ -65,8 +65,8 @@ def test_a_model_that_is_replaced_after_its_config_was_read_is_the_old_one(
     Path("text.txt").write_text("hello there, how are you")
     model, written, read_json = tmp_path / "model", tmp_path / "written", models.read_json
 
-    def read_and_replace(file: Any, limit: int) -> Any:
-        values = read_json(file, limit)
+    def read_and_replace(file: Any, limit: int, **options: Any) -> Any:
+        values = read_json(file, limit, **options)
         monkeypatch.setattr(models, "read_json", read_json)
         with atomic_folder(model) as draft:
             shutil.copytree(chatter, draft, dirs_exist_ok=True)
