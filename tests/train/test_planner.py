@@ -257,6 +257,18 @@ def test_dropout_grows_with_the_number_of_epochs() -> None:
     assert (rates[0], rates[-1]) == (0, 0.3)
 
 
+def test_windows_of_a_text_may_be_short_but_documents_are_read_as_a_whole() -> None:
+    recipe = Recipe(steps=100, ngram_order=0)
+    running, pieces = facts(1_000_000), facts(1_000_000, vocab_size=1000)
+    documents = TextFacts("talk", 1_000_000, 4_000, 400_000, 65, "wordpiece", rows=4_000, longest_row=400)
+    text, words, talk = (
+        make_plan(recipe, one, CPU, machine_of(1e11), None, 0.0).config for one in (running, pieces, documents)
+    )
+    assert (text.context_length, text.bigram_embedding) == (128, True)
+    assert (words.context_length, words.bigram_embedding) == (128, False)
+    assert (talk.context_length, talk.bigram_embedding) == (256, False)
+
+
 def test_a_tenth_of_the_time_at_most_goes_into_counting() -> None:
     limits = [count_limit(seconds) for seconds in (15, 60, 300, 900)]
     assert limits == [4_000_000, 6_000_000, 20_000_000, 20_000_000]

@@ -208,6 +208,16 @@ SIZES = (
     Size(8, 512, 512, 32, 6_000),
     Size(12, 768, 512, 48, 12_000),
 )
+"""Sizes of models of documents, which a context should hold as a whole."""
+WINDOW_SIZES = (
+    *SIZES[:2],
+    Size(3, 128, 128, 16, 80),
+    Size(4, 128, 128, 16, 200),
+    Size(5, 160, 128, 16, 700),
+    Size(6, 192, 192, 12, 1_200),
+    *SIZES[6:],
+)
+"""Sizes of models of a running text without n-grams: short windows make quicker steps, and hardly a worse model."""
 NGRAM_SIZES = (
     Size(2, 64, 256, 8, 0),
     Size(2, 128, 512, 4, 40),
@@ -227,6 +237,8 @@ PLANNED_FIELDS = (
     "qk_norm", "dropout", "attention_dropout",
 )  # fmt: skip
 """Fields of the architecture that the planner chooses."""
+PAIR_VOCABULARY = 128
+"""Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -241,9 +253,10 @@ def step_work(config: ModelConfig, batch_size: int) -> float:
     return 6.0 * batch_size * config.context_length * (config.d_model * weights)
 
 
-def candidate_sizes(characters: int, *, ngrams: bool) -> Sequence[Size]:
-    """Return the sizes that a text of a number of characters is long enough for, with or without n-grams."""
-    max_parameters, sizes = 200_000 + 8 * characters, NGRAM_SIZES if ngrams else SIZES
+def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
+    """Return the sizes that a text is long enough for, with or without n-grams."""
+    max_parameters = 200_000 + 8 * facts.characters
+    sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
     return [size for size in sizes if 12 * size.n_layer * size.d_model**2 <= max_parameters] or sizes[:1]
 
 
@@ -269,7 +282,7 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
         if facts.vocab_size > 1024
         else 3,
         "ngram_order": ngram_order,
-        "bigram_embedding": False,
+        "bigram_embedding": not ngram_order and not facts.rows and facts.vocab_size <= PAIR_VOCABULARY,
         "qk_norm": recipe.norm != "none",
     }
     values = {name: default for name, default in defaults.items() if getattr(recipe, name) is None}
@@ -479,7 +492,7 @@ def make_plan(
     val_tokens = sum(split.val_tokens for split in splits)
     shortest = min(split.train_tokens for split in splits)  # every source of a mix must hold a window
     max_context = facts.longest_row or min(shortest, val_tokens or shortest) - 1
-    sizes = candidate_sizes(facts.characters, ngrams=choose_ngram_order(recipe, facts) > 0)
+    sizes = candidate_sizes(facts, ngrams=choose_ngram_order(recipe, facts) > 0)
     if seconds is None:
         available = None
         for size in sizes[:MAX_SIZES_BY_STEPS]:  # the largest that gets the steps it needs
