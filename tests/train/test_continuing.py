@@ -127,3 +127,22 @@ def test_a_run_that_is_done_says_so_and_is_extended_by_its_length(text: Path) ->
     late = [rate for step, rate in rates.items() if step > 42]
     assert max(late) > 0.3 * max(rates.values())
     assert late[-1] < 0.2 * max(rates.values())
+
+
+@pytest.mark.slow
+def test_a_longer_run_counts_no_more_of_the_text_than_before(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as shorter:
+        shorter.setattr("tinychat.train.planner.count_limit", lambda seconds: 1000)
+        run = make(text, steps=20)
+        assert train(run) == 0
+    (first,) = events(run, Ended)
+    before = weights(find_model("text"))
+    assert before["ngrams.counts"][: before["ngrams.widths"][0]].sum() == 1000
+    assert change_recipe(run, {"steps": 40})
+    assert train(run) == 0
+    after = weights(find_model("text"))
+    assert before["ngrams.contexts"].equal(after["ngrams.contexts"])
+    assert before["ngrams.counts"].equal(after["ngrams.counts"])
+    (second,) = events(run, Ended)
+    assert all(abs(stepped.loss - first.loss) < 0.3 for stepped in events(run, Stepped)[-5:])  # no look at itself
+    assert second.loss <= first.loss + 0.02

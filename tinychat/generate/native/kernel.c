@@ -83,7 +83,7 @@ enum { LARGE_PAGE = 64, LARGE_TABLE = 0, LEAST_CHUNK = 0, LARGE_RESERVE = 1 << 3
 enum { LARGE_PAGE = 2 << 20, LARGE_TABLE = 16 << 20, LEAST_CHUNK = LARGE_PAGE, LARGE_RESERVE = 1 << 20, CACHE_STEP = 0, IS_SPARING = 0 };
 #endif
 /* `CACHE_STEP`: tokens by which the caches of keys and values grow; 0: they have room for the whole context at once.
-   `IS_SPARING`: what can be computed again is not kept, and weights keep the two bytes of their file also in f32. */
+   `IS_SPARING`: what can be computed again is not kept. */
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
