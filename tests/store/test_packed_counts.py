@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import NGrams
-from tinychat.store.packed_counts import PACKED, UNPACKED, pack_counts, unpack_counts
+from tinychat.store.packed_counts import PACKED, UNPACKED, pack_arrays, pack_counts, unpack_counts
 
 
 def counts_of(ids: list[int], vocab_size: int, order: int, earlier: list[int] | None = None) -> dict[str, torch.Tensor]:
@@ -58,3 +58,22 @@ def test_nothing_counted_is_the_empty_context() -> None:
     packed = pack_counts(counts, 4)
     assert all(not len(packed[name]) for name in PACKED)
     assert unpack_counts(packed, 4)["ngrams.contexts"].tolist() == [0]
+
+
+def test_counts_are_packed_once_while_they_stay_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def pack(*arrays: np.ndarray, vocab_size: int) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+        made.append(vocab_size)
+        return pack_arrays(*arrays, vocab_size=vocab_size)
+
+    monkeypatch.setattr("tinychat.store.packed_counts.pack_arrays", pack)
+    first, other = counts_of([0, 1, 2, 3] * 9, 4, 3), counts_of([0, 2, 1, 3] * 9, 4, 3)
+    copies = {name: values.clone() for name, values in first.items()}
+    packed, again = pack_counts(first, 4), pack_counts(copies, 4)
+    assert len(made) == 1
+    assert packed.keys() == again.keys()
+    first["ngrams.counts"][0] += 1
+    for counts in (other, first, copies):
+        assert unpack_counts(pack_counts(counts, 4), 4)["ngrams.counts"].equal(counts["ngrams.counts"])
+    assert len(made) == 4

@@ -46,6 +46,8 @@ HALF_PRECISION_PARAMETERS = 100_000
 """number of parameters from which the model is saved in f16, which hardly changes its loss"""
 TIMED_WINDOWS = (2, 8, 8)
 """windows or documents of the evaluations that are timed before the first step"""
+MIN_TRAINED_WINDOWS = 8
+"""Windows of the training text below which its loss is not measured: a few say nothing of all of it."""
 TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 8_192, 8
 """Number of tokens, and at least of windows, by which the counts of a run with `--from` are chosen."""
 
@@ -342,8 +344,9 @@ def make_ended_event(
         longest = max(text.parts, key=len)
         windows = plan.eval_windows
         if plan.available is not None:
-            windows = max(1, min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens)))
-        trained = evaluate(loop.learner.model, longest, windows, trained_on=True)
+            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens))
+        enough = windows >= min(plan.eval_windows, MIN_TRAINED_WINDOWS)
+        trained = evaluate(loop.learner.model, longest, windows, trained_on=True) if enough else None
     meter = MixtureMeter()
     if plan.config.ngram_order:
         windows = plan.eval_windows
