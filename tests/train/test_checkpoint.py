@@ -10,6 +10,7 @@ from tinychat.store.models import WEIGHTS, read_info, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import list_snapshots, read_step, snapshot_file
 from tinychat.train.checkpoint import (
+    FORMAT,
     PUBLISH_INTERVAL,
     SNAPSHOT_ALLOWANCE,
     STATE_FILE,
@@ -78,7 +79,7 @@ def test_reading_runs_no_code(tmp_path: Path) -> None:
 
     folder = tmp_path / "step-00000001"
     folder.mkdir()
-    torch.save({"format": 1, "trap": Trap()}, folder / STATE_FILE)
+    torch.save({"format": FORMAT, "trap": Trap()}, folder / STATE_FILE)
     assert load_checkpoint(tmp_path) is None
     assert not (tmp_path / "sprung").exists()
 

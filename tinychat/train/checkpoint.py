@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 STATE_FILE = "state.pt"
 MAX_CHECKPOINTS = 2
-FORMAT = 1
+FORMAT = 2
+"""Increased when runs count n-grams otherwise: weights of a checkpoint go with the counts of their text."""
 PUBLISH_INTERVAL = 5.0
 """minimum seconds between two publications that nobody asked for"""
 MAX_PUBLISH_FRACTION = 0.01
