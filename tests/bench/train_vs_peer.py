@@ -139,7 +139,7 @@ def train_ours(way: str, minutes: float, mirror: Path) -> Run:
         evaluations = [event for event in events if event["event"] == "evaluated" and event["step"] <= last["step"]]
         points = [(event["training_seconds"], event["loss"]) for event in evaluations]
         curve = [(seconds, loss) for seconds, loss in points if seconds <= last["seconds"]]
-        loss = json.loads(run([*tinychat, "eval", "ours", TEXT, "--json"], env=environment))["loss"]
+        loss = json.loads(run([*tinychat, "eval", "ours", TEXT, "--overlap", "0", "--json"], env=environment))["loss"]
     return Run(f"{way} --minutes {minutes:g}", loss, last["seconds"], whole, last["step"], curve)
 
 

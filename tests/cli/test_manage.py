@@ -178,6 +178,9 @@ def test_eval_scores_a_text(call: Call, letters: Path, tmp_path: Path) -> None:
     values = json.loads(call("eval", str(letters), str(text), "--split", "all", "--json")[1])
     assert values["tokens"] == values["characters"] == 44 * 20 - 1
     assert values["bits_per_character"] == pytest.approx(values["loss"] / 0.6931472, rel=1e-5)
+    separate = json.loads(call("eval", str(letters), str(text), "--split", "all", "--overlap", "0", "--json")[1])
+    assert separate["tokens"] == values["tokens"]
+    assert separate["loss"] != values["loss"]
     val = json.loads(call("eval", str(letters), str(text), "--json")[1])
     assert val["tokens"] == 88 - 1
     code, _, err = call("eval", str(letters), str(text), "--exact")

@@ -24,31 +24,41 @@ def model() -> Transformer:
 
 
 @torch.inference_mode()
-def plain(model: Transformer, ids: np.ndarray) -> tuple[float, float]:
-    """The loss and the accuracy by their definition, a window at a time."""
+def plain(model: Transformer, ids: np.ndarray, overlap: int) -> tuple[float, float]:
+    """The loss and the accuracy by their definition, a window of 8 at a time."""
     losses, hits = [], []
     model.eval()
-    for start in range(0, len(ids) - 1, 8):
+    known = 1  # tokens that need not be predicted any more
+    while known < len(ids):
+        start = max(0, known - 1 - overlap)
         window = torch.from_numpy(ids[start : start + 9].astype(np.int64))
-        logits = model(window[None, :-1])[0]
-        losses.append(F.cross_entropy(logits, window[1:], reduction="none"))
-        hits.append(logits.argmax(dim=-1) == window[1:])
+        logits, targets = model(window[None, :-1])[0][known - 1 - start :], window[known - start :]
+        losses.append(F.cross_entropy(logits, targets, reduction="none"))
+        hits.append(logits.argmax(dim=-1) == targets)
+        known += len(targets)
     model.train()
     return float(torch.cat(losses).mean()), float(torch.cat(hits).float().mean())
 
 
-@pytest.mark.parametrize("length", [2, 8, 9, 10, 100, 1000])
-def test_the_loss_is_that_of_windows_side_by_side(model: Transformer, length: int) -> None:
+@pytest.mark.parametrize("overlap", [0, 3, 4])
+@pytest.mark.parametrize("length", [2, 8, 9, 10, 12, 13, 14, 100, 1000])
+def test_each_token_is_predicted_once_from_its_window(model: Transformer, length: int, overlap: int) -> None:
     ids = np.random.default_rng(0).integers(13, size=length).astype(np.uint16)
-    result = evaluate(model, ids)
+    result = evaluate(model, ids, overlap=overlap)
     assert result.tokens == length - 1
-    assert (result.loss, result.accuracy) == pytest.approx(plain(model, ids), abs=1e-5)
+    assert (result.loss, result.accuracy) == pytest.approx(plain(model, ids, overlap), abs=1e-5)
     assert model.training
+
+
+def test_windows_share_at_most_half_of_the_context(model: Transformer) -> None:
+    ids = np.random.default_rng(0).integers(13, size=100).astype(np.uint16)
+    assert evaluate(model, ids) == evaluate(model, ids, overlap=4)
 
 
 def test_a_glance_looks_at_windows_spread_over_the_whole(model: Transformer) -> None:
     ids = np.random.default_rng(0).integers(13, size=801).astype(np.uint16)
-    assert evaluate(model, ids, 10).tokens == 80
+    assert evaluate(model, ids, 10, overlap=0).tokens == 80
+    assert evaluate(model, ids, 10).tokens == 8 + 9 * 4
     assert evaluate(model, ids, 10**6) == evaluate(model, ids)
 
 

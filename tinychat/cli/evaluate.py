@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 @click.option("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that holds the text")
 @click.option("--field", metavar="NAME", help="the field of a JSON Lines file that holds the text")
 @click.option("--exact", is_flag=True, help="for a translation model: also count exact matches")
+@click.option(
+    "--overlap", type=click.IntRange(min=0), default=32, metavar="N", show_default="32",
+    help="tokens that two windows of a running text share, which only serve as context",
+)  # fmt: skip
 @click.option("--device", metavar="auto|cpu|cuda|mps", default="auto", help="where to compute")
 @click.option("--threads", metavar="N", help="processor threads")
 @json_option
 @debug_option
 def eval_(
     model: str, sources: tuple[str, ...], suite: Path | None, verbose: bool, split: str, as_json: bool,
-    column: str | None, field: str | None, exact: bool, **flags: str,
+    column: str | None, field: str | None, exact: bool, overlap: int, **flags: str,
 ) -> None:  # fmt: skip
     """Measure loss, perplexity, bits per character and accuracy of MODEL on a text, or run a suite of checks.
 
@@ -62,7 +66,7 @@ def eval_(
 
     result = score(
         info, join_words(sources), split,  # type: ignore[arg-type]
-        settings=settings.current, column=column, field=field, exact=exact,
+        settings=settings.current, column=column, field=field, exact=exact, overlap=overlap,
     )  # fmt: skip
     for notice in result.notices:
         echo(f"tinychat: {notice}", err=True)

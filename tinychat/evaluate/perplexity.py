@@ -17,7 +17,7 @@ from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.tokenizer.token_cache import Ids, encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.batches import Rows, encode_rows, join_splits
+from tinychat.train.batches import OVERLAP, Rows, encode_rows, join_splits
 from tinychat.train.evaluation import evaluate, make_samples
 from tinychat.train.split import VALIDATION_FRACTION, Part, TextSplit, cut_validation
 
@@ -53,8 +53,9 @@ def score(
     column: str | None = None,
     field: str | None = None,
     exact: bool = False,
+    overlap: int = OVERLAP,
 ) -> Score:
-    """Evaluate a model on a part of some sources, in consecutive windows of its context length.
+    """Evaluate a model on a part of some sources, in windows of its context length that overlap by some tokens.
 
     `val` is the last 10 % of each source, or the fraction held out in training, `train` the rest, `all` both. For a
     model trained on documents as rows, `val` is that fraction of the rows, chosen by a hash. The weights of a mix are
@@ -83,7 +84,7 @@ def score(
     device = choose_device(settings.device)
     choose_matmul_precision(device)
     model = load_model(info, device)
-    result = evaluate(model, texts)
+    result = evaluate(model, texts, overlap=overlap)
     characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
     exact_match = None
     if exact and isinstance(texts, Rows):

@@ -40,6 +40,9 @@ REACH, CHUNK_REACH = 1 << 17, 1 << 16
 """Tokens before a token of a text in which its context is looked up: in an indexed text, and in a longer one."""
 CHUNK, ACTIVE_CHUNKS = 1 << 15, 16
 """Tokens of a chunk of a longer text, which is indexed with what precedes it, and how many windows are drawn from."""
+OVERLAP = 32
+"""Tokens that a window of an evaluation shares with the one before, and that only serve as context: the first ones of a
+window would be predicted from little. More of them gain nothing (tests/bench/EXPERIMENTS.md)."""
 BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLE = 16
@@ -247,9 +250,23 @@ def text_history(ids: Ids, config: "ModelConfig | None") -> TextHistory | None:
     return _histories[-1]
 
 
-def cut_window(ids: Ids, start: int, context_length: int, history: TextHistory | None = None) -> Row:
-    """Return the row of a running text, [N], that starts at a position; the last one may be short."""
+def window_starts(tokens: int, context_length: int, overlap: int = OVERLAP) -> range:
+    """Return where the windows of an evaluation start that predict each token of a text but the first.
+
+    Two windows share `overlap` inputs, or half the context length if that is less.
+    """
+    overlap = min(overlap, context_length // 2)
+    return range(0, max(1, tokens - 1 - overlap), context_length - overlap)
+
+
+def cut_window(ids: Ids, start: int, context_length: int, history: TextHistory | None = None, overlap: int = 0) -> Row:
+    """Return the row of a running text, [N], that starts at a position; the last one may be short.
+
+    Unless it is the first one, its first `overlap` targets do not count in the loss: the window before has them, too.
+    """
     row = Row(ids[start : start + context_length + 1], find_fold(start, len(ids)))
+    if overlap and start:
+        row = row._replace(loss_mask=np.arange(len(row.ids) - 1) >= overlap)
     return row if history is None else history.complete(row, start)
 
 

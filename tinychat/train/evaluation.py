@@ -20,7 +20,7 @@ from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.ngrams import MIN_PROBABILITY
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.tokenizer.token_cache import Ids
-from tinychat.train.batches import Batch, Rows, cut_document, cut_window, text_history
+from tinychat.train.batches import OVERLAP, Batch, Rows, cut_document, cut_window, text_history, window_starts
 
 MAX_LOGITS = 1 << 24
 """Maximum number of logits of a batch."""
@@ -90,12 +90,13 @@ def evaluate(
     *,
     trained_on: bool = False,
     meter: MixtureMeter | None = None,
+    overlap: int = OVERLAP,
 ) -> Evaluation:
-    """Return the mean cross-entropy of all tokens but the first, in f32, over windows that do not overlap.
+    """Return the mean cross-entropy of all tokens but the first, in f32, each predicted once.
 
-    Tokens of a text, [N ≥ 2], are predicted from their own window, except its first, which is predicted from the last
-    token of the window before; the last window may be short. N-grams see the text before the window, too (see
-    `TextHistory`). Each document is a row, truncated to the context length.
+    Tokens of a text, [N ≥ 2], are predicted from their own window of the context length. Each window but the first
+    begins with the end of the one before, whose tokens only serve as context; the last one may be short. N-grams see
+    all of the text before the window, too (see `TextHistory`). Each document is a row, truncated to the context length.
 
     Args:
         model: The model, on its device; its training mode is restored.
@@ -103,13 +104,15 @@ def evaluate(
         windows: Evaluate only this many windows or documents, spread evenly; None for all.
         trained_on: Whether the model counts its n-grams in this text: each fold is then predicted from the others.
         meter: Takes what each part of a model with n-grams predicts.
+        overlap: How many inputs two windows of a running text share; at most half the context length.
     """
     context_length, device = model.config.context_length, model.head.weight.device
     if isinstance(text, Rows):  # the shortest first, to reduce padding
         indices, cut = np.argsort(text.lengths, kind="stable"), partial(cut_document, text)
     else:
-        indices = np.arange(0, len(text) - 1, context_length)
-        cut = partial(cut_window, text, history=text_history(text, model.config))
+        overlap = min(overlap, context_length // 2)
+        indices = np.array(window_starts(len(text), context_length, overlap))
+        cut = partial(cut_window, text, history=text_history(text, model.config), overlap=overlap)
     if windows is not None and windows < len(indices):
         indices = indices[np.linspace(0, len(indices) - 1, windows).round().astype(int)]
     max_rows = max(1, MAX_CPU_TOKENS // context_length) if device.type == "cpu" else MAX_ROWS

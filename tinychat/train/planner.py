@@ -14,7 +14,7 @@ from tinychat.errors import SourceError
 from tinychat.events import Planned
 from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration, percent
-from tinychat.train.batches import count_windows
+from tinychat.train.batches import count_windows, window_starts
 from tinychat.train.ending import Ending
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
 from tinychat.train.split import count_val_rows, count_val_tokens, take_fraction
@@ -436,11 +436,16 @@ class Plan:
         return sum(take_fraction(split.val_rows, self.val_fraction) for split in self.splits)
 
     @property
+    def predicted_tokens(self) -> float:
+        """Mean number of tokens that a window, or a document, of an evaluation predicts."""
+        return self.row_tokens if self.document_tokens else window_starts(0, self.config.context_length).step
+
+    @property
     def final_windows(self) -> int:
         """Number of windows, or documents, of the final evaluation: all of the split."""
         if self.document_tokens:
             return self.val_rows or sum(split.train_rows for split in self.splits)
-        return (self.val_tokens or self.train_tokens) // self.config.context_length + 1
+        return len(window_starts(self.val_tokens or self.train_tokens, self.config.context_length))
 
     def with_evaluations(self, token_seconds: float) -> Self:
         """Return this plan with sizes of evaluations that suit the seconds that it takes to evaluate a token."""
@@ -450,13 +455,13 @@ class Plan:
             passes = 1 if self.recipe.from_model is None else 2  # the model that it starts from is measured as well
             eval_tokens, most = int(EVAL_FRACTION * tokens), int(MAX_FINAL_FRACTION * tokens / passes)
             plan = dataclasses.replace(plan, val_fraction=min(1.0, most / (plan.val_tokens or 1)))
-        windows = min(plan.final_windows, max(MIN_EVAL_WINDOWS, int(eval_tokens / plan.row_tokens)))
+        windows = min(plan.final_windows, max(MIN_EVAL_WINDOWS, int(eval_tokens / plan.predicted_tokens)))
         return dataclasses.replace(plan, eval_windows=windows)
 
     def make_ending(self) -> Ending:
         """Return what follows the last step, by estimates."""
         tokens = self.val_tokens or self.train_tokens
-        part = int(min(tokens, self.eval_windows * self.row_tokens))
+        part = int(min(tokens, self.eval_windows * self.predicted_tokens))
         samples = max(FINAL_SAMPLES, len(self.recipe.sample_prompt or ())) if self.recipe.sample_tokens else 0
         final = tokens if self.eval_windows < self.final_windows else 0
         return Ending(self.available, part, final, self.train_tokens, samples, self.token_seconds)
@@ -584,9 +589,9 @@ def _learning_rates(recipe: Recipe, config: ModelConfig, views: float) -> dict[s
 
 
 def choose_dropout(epochs: float) -> float:
-    """Return the dropout for a number of epochs: 0 below 3, and 0.05 more for each doubling."""
+    """Return the dropout for a number of epochs: 0 below 6, and 0.05 more for each doubling."""
     dropout = 0.0
-    while epochs >= 3 and dropout < MAX_DROPOUT:
+    while epochs >= 6 and dropout < MAX_DROPOUT:
         epochs, dropout = epochs / 2, dropout + 0.05
     return round(min(dropout, MAX_DROPOUT), 2)
 

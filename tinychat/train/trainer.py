@@ -344,14 +344,14 @@ def make_ended_event(
         longest = max(text.parts, key=len)
         windows = plan.eval_windows
         if plan.available is not None:
-            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens))
+            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
         enough = windows >= min(plan.eval_windows, MIN_TRAINED_WINDOWS)
         trained = evaluate(loop.learner.model, longest, windows, trained_on=True) if enough else None
     meter = MixtureMeter()
     if plan.config.ngram_order:
         windows = plan.eval_windows
         if plan.available is not None:
-            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens))
+            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
         if windows:
             evaluate(loop.learner.model, text.eval_text, windows, meter=meter)
     evaluation_seconds = loop.seconds - began
