@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 import tinychat
+from tinychat.cli.evaluate import eval_
 from tinychat.cli.main import COMMANDS, run
 from tinychat.config.settings import SETTINGS
 from tinychat.corpus import registry
 from tinychat.store.models import find_model, read_training
+from tinychat.train.batches import OVERLAP
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -181,6 +183,7 @@ def test_eval_scores_a_text(call: Call, letters: Path, tmp_path: Path) -> None:
     separate = json.loads(call("eval", str(letters), str(text), "--split", "all", "--overlap", "0", "--json")[1])
     assert separate["tokens"] == values["tokens"]
     assert separate["loss"] != values["loss"]
+    assert next(option.default for option in eval_.params if option.name == "overlap") == OVERLAP
     val = json.loads(call("eval", str(letters), str(text), "--json")[1])
     assert val["tokens"] == 88 - 1
     code, _, err = call("eval", str(letters), str(text), "--exact")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--field", metavar="NAME", help="the field of a JSON Lines file that holds the text")
 @click.option("--exact", is_flag=True, help="for a translation model: also count exact matches")
 @click.option(
-    "--overlap", type=click.IntRange(min=0), default=32, metavar="N", show_default="32",
+    "--overlap", type=click.IntRange(min=0), default=32, show_default=True, metavar="N",
     help="tokens that two windows of a running text share, which only serve as context",
 )  # fmt: skip
 @click.option("--device", metavar="auto|cpu|cuda|mps", default="auto", help="where to compute")
