@@ -1,5 +1,6 @@
 """Runs that start from a model, which they never make worse, and runs that are extended."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,24 @@ def test_a_run_that_is_done_says_so_and_is_extended_by_its_length(text: Path) ->
     late = [rate for step, rate in rates.items() if step > 42]
     assert max(late) > 0.3 * max(rates.values())
     assert late[-1] < 0.2 * max(rates.values())
+
+
+@pytest.mark.slow
+def test_an_extended_run_keeps_the_model_that_it_had_where_that_is_better(text: Path) -> None:
+    run = make(text, steps=20, evaluate_every=10)
+    assert train(run) == 0
+    folder = find_model("text")
+    before, record = weights(folder), read_training(folder)
+    # As a loss over the whole split may be, where that over a part of it is not.
+    (folder / "training.json").write_text(json.dumps(record | {"loss": record["loss"] - 5}))
+    assert change_recipe(run, {"steps": 10}, more=True)
+    assert train(run) == 0
+    ended, after = events(run)[-1], weights(folder)
+    assert (ended.step, ended.best_step, ended.loss) == (30, record["step"], record["loss"] - 5)
+    assert read_training(folder)["step"] == record["step"]
+    assert all(before[name].equal(after[name]) for name in before)
+    notice = f"over the whole split, the model of step {record['step']} is better: it is kept"
+    assert notice in {event.text for event in events(run, Noticed)}
 
 
 @pytest.mark.slow

@@ -22,8 +22,9 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
     """Yield the rows of the report, each a heading and a text; fewer for an `Ended` event of an older version."""
     if ended.start_loss is not None:
         yield "start", describe_start(ended)
-    has_parts = ended.last_part_loss is not None and ended.best_part_loss is not None
-    if has_parts and ended.best_step != ended.step and (ended.start_loss is None or ended.best_step):
+    last, best = ended.last_part_loss, ended.best_part_loss
+    rose = last is not None and best is not None and last >= best  # a run that was extended may keep its model anyway
+    if rose and ended.best_step != ended.step and (ended.start_loss is None or ended.best_step):
         yield "last", describe_last(ended)
     if ended.training_loss is not None:
         yield "overfits", describe_overfitting(ended)

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from tinychat.config.settings import Settings
 from tinychat.corpus.overlap import longest_copy
-from tinychat.errors import RunError
+from tinychat.errors import ModelError, RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
 from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import COUNT_BUFFERS, Counts
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import ModelInfo, save_model
+from tinychat.store.models import ModelInfo, open_info, read_training, read_weights, save_model
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batches, make_user_loss_mask
@@ -133,6 +133,8 @@ class Trainer:
         self.group.leave()  # sharded weights were gathered for the snapshot: the workers are no longer needed
         began = loop.seconds
         best = loop.evaluate_best()
+        if state is not None:
+            best = self._keep_better(loop, best)
         self._save_model(loop, writer, best, make_ended_event(loop, self.run, best, began, reason, start_seconds))
 
     @property
@@ -236,6 +238,29 @@ class Trainer:
             windows = max(MIN_WINDOWS_TO_CHOOSE, TOKENS_TO_CHOOSE // plan.config.context_length)
             losses.append(evaluate(model, max(self.text.parts, key=len), windows, trained_on=True).loss)
         return losses[0] <= losses[1]
+
+    def _keep_better(self, loop: Loop, best: Evaluation) -> Evaluation:
+        """Return the better of what a run has reached and what it had reached before it was extended, if it was.
+
+        Evaluations along the way are over a part of the split, by which weights can be better that are not on the whole
+        of it. The weights of the earlier model, in its folder, are loaded where that one is better.
+        """
+        folder, config = self.run.final_folder, loop.plan.config
+        try:
+            info = open_info(folder)
+            record = read_training(folder, info.files)
+            earlier, step = Evaluation(record["loss"], record["tokens"], record["accuracy"]), record["step"]
+            is_of_text = (record["data"]["fingerprint"], earlier.tokens) == (self.text.fingerprint, best.tokens)
+            if not is_of_text or info.architecture != config.to_dict() or not earlier.loss < best.loss:
+                return best
+            weights = read_weights(info)
+            part_loss = float(record["last"]["best_part_loss"])
+        except (ModelError, KeyError, TypeError):  # there is none, or it is of something else by now
+            return best
+        self.report(Noticed(f"over the whole split, the model of step {step:,} is better: it is kept"))
+        loop.learner.model.load_state_dict(weights)
+        loop.state.best_weights, loop.state.best_step, loop.state.best_loss = weights, step, part_loss
+        return earlier
 
     def _report_plan(self, model: ModelFacts, state: State | None) -> None:
         """Report the plan of a new run, or the step at which an old one resumes."""
