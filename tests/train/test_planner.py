@@ -269,6 +269,20 @@ def test_windows_of_a_text_may_be_short_but_documents_are_read_as_a_whole() -> N
     assert (talk.context_length, talk.bigram_embedding) == (256, False)
 
 
+def test_layers_alone_that_learn_for_long_learn_more_slowly_and_decay() -> None:
+    def optimization(steps: int, **fields: object) -> tuple[float | None, float | None]:
+        recipe = plan(
+            Recipe(steps=steps).merged({"ngram_order": 0, **fields}), characters=10_000_000, seconds=None
+        ).recipe
+        return recipe.weight_decay, recipe.learning_rate
+
+    assert optimization(999) == (0, pytest.approx(0.03))
+    assert optimization(1000) == (0.1, pytest.approx(0.02))
+    assert optimization(1000, learning_rate=0.01, weight_decay=0.0) == (0, 0.01)
+    assert optimization(1000, ngram_order=5) == (0, pytest.approx(0.018))
+    assert optimization(1000, optimizer="adamw") == (0, pytest.approx(0.001))
+
+
 def test_a_tenth_of_the_time_at_most_goes_into_counting() -> None:
     limits = [count_limit(seconds) for seconds in (15, 60, 300, 900)]
     assert limits == [4_000_000, 6_000_000, 20_000_000, 20_000_000]

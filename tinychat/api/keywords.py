@@ -186,8 +186,8 @@ class RecipeValues(TypedDict, total=False):
     """Peak learning rate [–]."""
     embedding_learning_rate: float | None
     """With muon: peak learning rate of all but the layers' matrices [–]."""
-    weight_decay: float
-    """Weight decay of matrices; norms and biases have none [0]."""
+    weight_decay: float | None
+    """Weight decay of matrices; norms and biases have none [–]."""
     beta1: float
     """Adam's β₁: decay of the gradient average [0.9]."""
     beta2: float

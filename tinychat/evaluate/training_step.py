@@ -120,7 +120,7 @@ def _read_recipe(info: ModelInfo, fields: dict[str, Any]) -> Recipe:
     """Return the recipe of a toy."""
     recipe = Recipe().merged(fields)
     if recipe.optimizer not in OPTIMIZERS or recipe.weight_decay:
-        what = f"{recipe.optimizer} with a weight decay of {recipe.weight_decay:g}"
+        what = f"{recipe.optimizer} with a weight decay of {recipe.weight_decay or 0:g}"
         raise UsageError(f"{info.name} was trained by {what}, which /steps train does not take apart", REMEDY)
     if recipe.dropout:
         raise UsageError(f"{info.name} was trained with a dropout of {recipe.dropout:g}, at random", REMEDY)

@@ -81,7 +81,7 @@ def _parameter_groups(model: Transformer, recipe: Recipe) -> list[dict[str, Any]
     """Return the parameters in two groups: matrices with weight decay; norms and biases without."""
     matrices = [weight for weight in model.parameters() if weight.dim() >= 2]
     others = [weight for weight in model.parameters() if weight.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = [{"params": matrices, "weight_decay": recipe.weight_decay or 0.0}, {"params": others, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
 
 
@@ -89,7 +89,7 @@ def _muon(model: Transformer, recipe: Recipe, lr: float, embedding_lr: float) ->
     """Make Muon for the matrices inside the blocks, if there are any, and AdamW for all other parameters."""
     dtype = torch.bfloat16 if recipe.precision == "bf16" else torch.float32
     matrices = model.matrices()
-    muon = [Muon(matrices, lr, recipe.momentum, recipe.weight_decay, dtype=dtype)] if matrices else []
+    muon = [Muon(matrices, lr, recipe.momentum, recipe.weight_decay or 0.0, dtype=dtype)] if matrices else []
     betas = (recipe.beta1, recipe.beta2)
     return [*muon, AdamW(model.others(), embedding_lr, betas=betas, weight_decay=0.0, fused=True)]
 

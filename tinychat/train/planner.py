@@ -38,6 +38,8 @@ BASE_MODEL_LR_FACTOR = 0.3
 """Learning rate factor for a run with `--from`: the full rate would undo part of the earlier training first."""
 NGRAM_LR_FACTOR = 0.6
 """Learning rate factor of matrices in models with n-grams, which leave less to learn."""
+LONG_RUN, LONG_LR_FACTOR, LONG_WEIGHT_DECAY = 1_000, 2 / 3, 0.1
+"""Steps from which matrices of models of a running text without n-grams learn more slowly, and decay."""
 MIN_LR_FACTOR = 0.05
 """Lower bound of the factor for the number of views."""
 
@@ -536,6 +538,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
     compiles = recipe.compile
     if compiles is None:  # not on a GPU, where the gain is not measured, nor of documents, anew for each length
         compiles = machine.device == "cpu" and not facts.rows and (draft.available or 0) >= MIN_SECONDS_TO_COMPILE
+    is_long = draft.steps >= LONG_RUN and not facts.rows and recipe.from_model is None
     values = {
         "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
         "vocab_size": facts.vocab_size,
@@ -543,7 +546,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         "minutes": None if seconds is None else seconds / 60,
         "batch_size": draft.batch_size,
         "evaluate_every": every,
-        **_learning_rates(recipe, config, draft.epochs * facts.characters / facts.tokens),
+        **_optimization(recipe, config, draft.epochs * facts.characters / facts.tokens, is_long=is_long),
         "device": machine.device,
         "precision": machine.precision,
         "threads": machine.threads,
@@ -571,18 +574,24 @@ def _notices(plan: Plan, facts: TextFacts, machine: Machine) -> Iterator[str]:
         yield f"the text is seen {plan.epochs:,.0f} times: the model will know parts of it by heart"
 
 
-def _learning_rates(recipe: Recipe, config: ModelConfig, views: float) -> dict[str, float]:
-    """Return the peak learning rates, lowered for a text seen many times, which would be memorized too soon.
+def _optimization(recipe: Recipe, config: ModelConfig, views: float, *, is_long: bool) -> dict[str, float]:
+    """Return weight decay and peak learning rates; these are lowered for a text seen many times, soon memorized.
 
-    `views` are epochs × characters per token: the more characters a token has, the sooner it is memorized.
+    `views` are epochs × characters per token: the more characters a token has, the sooner it is memorized. A new model
+    that learns for long from a running text, `is_long`, has a weight decay if it has no n-grams.
     """
     factor = min(1.0, max(MIN_LR_FACTOR, FULL_LR_VIEWS / views))
     if recipe.from_model is not None:
         factor *= BASE_MODEL_LR_FACTOR
     learning_rate, embedding_learning_rate = (factor * peak for peak in PEAK_LEARNING_RATES[recipe.optimizer])
+    weight_decay = 0.0
     if config.ngram_order:
         learning_rate *= NGRAM_LR_FACTOR
+    elif is_long and recipe.optimizer == "muon":
+        learning_rate *= LONG_LR_FACTOR
+        weight_decay = LONG_WEIGHT_DECAY
     return {
+        "weight_decay": weight_decay if recipe.weight_decay is None else recipe.weight_decay,
         "learning_rate": recipe.learning_rate or learning_rate,
         "embedding_learning_rate": recipe.embedding_learning_rate or embedding_learning_rate,
     }
