@@ -153,7 +153,7 @@ class Engine(Protocol):
         """Return the probability of every token of the vocabulary to come next, the likeliest under the model first."""
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """Return the log-probability (nats) of each token but the first, read in windows as for a validation loss."""
+        """Return the log-probability (nats) of each token but the first, read in separate windows."""
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
         """Return the entropy (nats) of the prediction of each token but the first, before any filter; see `score`."""
