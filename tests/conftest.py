@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Each of the hundreds of processes that the tests start would compile the package anew, and pytest all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# A background job of a shell ignores Ctrl-C, and so would all programs that its tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SANITIZED_KERNEL = "SANITIZED_KERNEL"
 """Environment variable with the path of a library to test instead of the compiled one."""

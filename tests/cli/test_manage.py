@@ -13,8 +13,8 @@ from tinychat.cli.evaluate import eval_
 from tinychat.cli.main import COMMANDS, run
 from tinychat.config.settings import SETTINGS
 from tinychat.corpus import registry
+from tinychat.generate.engine import OVERLAP
 from tinychat.store.models import find_model, read_training
-from tinychat.train.batches import OVERLAP
 
 Call = Callable[..., tuple[int, str, str]]
 

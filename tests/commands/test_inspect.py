@@ -187,7 +187,7 @@ def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: 
     assert isinstance(result, ShadedText)
     assert "".join(piece for piece, _ in result.pieces) == text
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    expected = score(spelled.model.info, [str(tmp_path / "text.txt")], "all", settings=Settings(), overlap=0)
+    expected = score(spelled.model.info, [str(tmp_path / "text.txt")], "all", settings=Settings())
     tokens = f"{expected.tokens} {'token' if expected.tokens == 1 else 'tokens'}"
     facts = f"perplexity {expected.perplexity:,.2f} · {expected.bits_per_character:.3f} bits/char · {tokens}"
     assert result.notes == (facts,)

@@ -190,11 +190,11 @@ def test_looking_at_odds_leaves_an_answer_as_it_would_be() -> None:
 
 
 @pytest.mark.parametrize("length", [2, 16, 17, 18, 50])
-def test_the_score_of_a_text_is_its_loss_in_separate_windows(length: int) -> None:
+def test_the_score_of_a_text_is_its_loss(length: int) -> None:
     model, ids = make(), [position * position % VOCABULARY for position in range(length)]
     logprobs = TorchEngine(model).score(ids)
     assert len(logprobs) == length - 1
-    loss = evaluate(model, np.array(ids, np.uint16), overlap=0).loss
+    loss = evaluate(model, np.array(ids, np.uint16)).loss
     assert -sum(logprobs) / (length - 1) == pytest.approx(loss, abs=1e-5)
 
 

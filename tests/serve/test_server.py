@@ -122,7 +122,7 @@ def test_likelihoods_of_a_prompt_are_those_of_eval(serve: Serve, client: Client,
 
     text = "the quick brown fox jumps over the lazy dog and " * 3  # several windows of the context
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    loss = score(open_info(letters), [str(tmp_path / "text.txt")], "all", settings=Settings(), overlap=0).loss
+    loss = score(open_info(letters), [str(tmp_path / "text.txt")], "all", settings=Settings()).loss
     asked = client(serve(letters)).completions
     for logprobs in (0, 3):
         echoed = asked.create(model="letters", prompt=text, echo=True, logprobs=logprobs, max_tokens=0).choices[0]

@@ -10,6 +10,7 @@ from tinychat.config.settings import Settings
 from tinychat.corpus.corpus import SourceCorpus
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
+from tinychat.generate.engine import OVERLAP
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.loading import choose_device, choose_matmul_precision, load_model
 from tinychat.model.transformer import Transformer
@@ -17,7 +18,7 @@ from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.tokenizer.token_cache import Ids, encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.batches import OVERLAP, Rows, encode_rows, join_splits
+from tinychat.train.batches import Rows, encode_rows, join_splits
 from tinychat.train.evaluation import evaluate, make_samples
 from tinychat.train.split import VALIDATION_FRACTION, Part, TextSplit, cut_validation
 

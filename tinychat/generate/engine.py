@@ -3,13 +3,17 @@
 import math
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from tinychat.config.settings import Settings
 from tinychat.generate.computation import Computation
 from tinychat.store.models import ModelInfo
+
+OVERLAP = 32
+"""Tokens that a window in which a text is scored shares with the one before, and that only serve as context: the first
+ones of a window would be predicted from little. More of them gain nothing (tests/bench/EXPERIMENTS.md)."""
 
 
 class Steering(NamedTuple):
@@ -153,7 +157,7 @@ class Engine(Protocol):
         """Return the probability of every token of the vocabulary to come next, the likeliest under the model first."""
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """Return the log-probability (nats) of each token but the first, read in separate windows."""
+        """Return the log-probability (nats) of each token but the first, read in the windows of `window_starts`."""
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
         """Return the entropy (nats) of the prediction of each token but the first, before any filter; see `score`."""
@@ -241,6 +245,22 @@ def window_start(length: int, context_length: int) -> int:
         return 0
     stride = window_stride(context_length)
     return -(-(length - context_length) // stride) * stride
+
+
+def window_starts(tokens: int, context_length: int, overlap: int = OVERLAP) -> range:
+    """Return where the windows start in which each token of a text but the first is scored once.
+
+    Two windows share `overlap` inputs, or half the context length if that is less: what follows them was scored in the
+    window before.
+    """
+    overlap = min(overlap, context_length // 2)
+    return range(0, max(min(1, tokens - 1), tokens - 1 - overlap), context_length - overlap)
+
+
+def score_windows(ids: Sequence[int], context_length: int) -> Iterator[tuple[Sequence[int], int]]:
+    """Yield the ids of each window, and how many of those that follow its first one the window before has scored."""
+    for start in window_starts(len(ids), context_length):
+        yield ids[start : start + context_length + 1], min(OVERLAP, context_length // 2) if start else 0
 
 
 def window_stride(context_length: int) -> int:

@@ -22,6 +22,7 @@ from tinychat.generate.engine import (
     SampledToken,
     Steering,
     TokenProbability,
+    score_windows,
     window_start,
 )
 from tinychat.generate.introspection import describe_heads, logit_lens, watch_attention
@@ -118,11 +119,11 @@ class TorchEngine:
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield each window's ids [T + 1] and the log-probabilities of what may follow all but the last, [T, V]."""
-        for start in range(0, len(ids) - 1, self.context_length):
-            window = torch.tensor(ids[start : start + self.context_length + 1], device=self.device)
-            logits = self.model(window[None, :-1]).float()[0]
+        for ids_here, scored in score_windows(ids, self.context_length):
+            window = torch.tensor(ids_here, device=self.device)
+            logits = self.model(window[None, :-1]).float()[0, scored:]
             _check(logits)
-            yield window, logits.log_softmax(dim=-1)
+            yield window[scored:], logits.log_softmax(dim=-1)
 
     @torch.inference_mode()
     def heads(

@@ -16,7 +16,7 @@ from tinychat.errors import TinychatError
 from tinychat.events import Finished, Record
 from tinychat.generate.answer import Answer
 from tinychat.generate.controls import FORBIDDEN
-from tinychat.generate.engine import Engine, Request, SampledToken
+from tinychat.generate.engine import Engine, Request, SampledToken, score_windows
 from tinychat.generate.stream import Batch
 from tinychat.session.open_model import OpenModel
 
@@ -280,14 +280,12 @@ def score(engine: Engine, ids: Sequence[int], vocab_size: int, top_logprobs: int
 
     Likeliest tokens, if asked for, come from steps in which all tokens but the one that is there are forbidden.
     """
-    length = engine.context_length
-    for start in range(0, len(ids) - 1, length):
-        window = ids[start : start + length + 1]
+    for window, scored in score_windows(ids, engine.context_length):
         if not top_logprobs:
-            yield list(map(SampledToken, window[1:], engine.score(window)))
+            yield list(map(SampledToken, window[scored + 1 :], engine.score(window)[scored:]))
             continue
         piece, began = list[SampledToken](), time.perf_counter()
-        for position in range(1, len(window)):
+        for position in range(scored + 1, len(window)):
             piece += _force(engine, window[:position], window[position], vocab_size, top_logprobs)
             if time.perf_counter() - began > SCORING_SECONDS:
                 yield piece

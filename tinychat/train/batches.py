@@ -40,9 +40,6 @@ REACH, CHUNK_REACH = 1 << 17, 1 << 16
 """Tokens before a token of a text in which its context is looked up: in an indexed text, and in a longer one."""
 CHUNK, ACTIVE_CHUNKS = 1 << 15, 16
 """Tokens of a chunk of a longer text, which is indexed with what precedes it, and how many windows are drawn from."""
-OVERLAP = 32
-"""Tokens that a window of an evaluation shares with the one before, and that only serve as context: the first ones of a
-window would be predicted from little. More of them gain nothing (tests/bench/EXPERIMENTS.md)."""
 BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLE = 16
@@ -248,15 +245,6 @@ def text_history(ids: Ids, config: "ModelConfig | None") -> TextHistory | None:
             return history
     _histories.append(TextHistory(ids, config.lookback))
     return _histories[-1]
-
-
-def window_starts(tokens: int, context_length: int, overlap: int = OVERLAP) -> range:
-    """Return where the windows of an evaluation start that predict each token of a text but the first.
-
-    Two windows share `overlap` inputs, or half the context length if that is less.
-    """
-    overlap = min(overlap, context_length // 2)
-    return range(0, max(1, tokens - 1 - overlap), context_length - overlap)
 
 
 def cut_window(ids: Ids, start: int, context_length: int, history: TextHistory | None = None, overlap: int = 0) -> Row:

@@ -13,6 +13,7 @@ from torch import Tensor
 from tinychat.config.settings import Settings
 from tinychat.events import Token
 from tinychat.generate.answer import Answer
+from tinychat.generate.engine import OVERLAP, window_starts
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.stream import drive
@@ -20,7 +21,7 @@ from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.ngrams import MIN_PROBABILITY
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.tokenizer.token_cache import Ids
-from tinychat.train.batches import OVERLAP, Batch, Rows, cut_document, cut_window, text_history, window_starts
+from tinychat.train.batches import Batch, Rows, cut_document, cut_window, text_history
 
 MAX_LOGITS = 1 << 24
 """Maximum number of logits of a batch."""

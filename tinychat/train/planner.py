@@ -12,9 +12,10 @@ from typing import Literal, Self
 
 from tinychat.errors import SourceError
 from tinychat.events import Planned
+from tinychat.generate.engine import window_starts
 from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration, percent
-from tinychat.train.batches import count_windows, window_starts
+from tinychat.train.batches import count_windows
 from tinychat.train.ending import Ending
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
 from tinychat.train.split import count_val_rows, count_val_tokens, take_fraction

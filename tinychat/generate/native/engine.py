@@ -16,7 +16,16 @@ from typing import Any, NamedTuple, Protocol
 from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.computation import Computation
-from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
+from tinychat.generate.engine import (
+    Engine,
+    Head,
+    LensRow,
+    Request,
+    SampledToken,
+    TokenProbability,
+    score_windows,
+    window_start,
+)
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import (
@@ -262,13 +271,13 @@ class NativeEngine:
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
         """Yield the log-probabilities of each window's tokens but the first, and the entropies of their predictions."""
         sequence = self._spare_sequence()
-        for start in range(0, len(ids) - 1, self.context_length):
-            window = _array(ids[start : start + self.context_length + 1])
+        for ids_here, scored in score_windows(ids, self.context_length):
+            window = _array(ids_here)
             length = len(window)
             logprobs, entropies = (c_float * length)(), (c_float * length)()
             arguments = (_address(window), length, logprobs, entropies, self._tuner.faster(is_wide=True))
             self._check(self._kernel.native_score(self._model, sequence, *arguments))
-            yield logprobs[: length - 1], entropies[: length - 1]
+            yield logprobs[scored : length - 1], entropies[scored : length - 1]
         self._spare.append(sequence)
 
     @property
