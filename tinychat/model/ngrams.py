@@ -34,6 +34,8 @@ MIN_CONTEXT_COUNT = 2
 """Occurrences below which a context is dropped: its last tokens say as much."""
 INITIAL_STRENGTHS = (2.0, 1.0)
 """log α of contexts in the training text and in the context."""
+INITIAL_VARIETY = 1.0
+"""Growth of log α with the log of the number of different followers: α grows with that number (Witten, Bell 1991)."""
 INITIAL_SHARE = -1.0
 """Logit of the layers' share in the mixture."""
 MAX_STRENGTH = 30.0
@@ -91,7 +93,11 @@ class NGrams(nn.Module):
         self.initialize()
 
     def initialize(self) -> None:
-        """Set the initial weights of the layers: the same strengths and shares everywhere."""
+        """Set the initial weights: the same strengths and shares everywhere.
+
+        They are near those that training finds in texts of any kind (tests/bench/EXPERIMENTS.md). What occurred n
+        occurrences ago counts 1 / n, as what people remember falls with a power of time (Anderson, Schooler 1991).
+        """
         for layer in (self.share, self.strength, self.correction):
             nn.init.zeros_(layer.weight)
         self.evidence.reset_parameters()
@@ -99,6 +105,8 @@ class NGrams(nn.Module):
         with torch.no_grad():
             self.strength.bias.fill_(INITIAL_STRENGTHS[0])
             self.strength.bias[self.longest + 1 :] = INITIAL_STRENGTHS[1]
+            self.variety.fill_(INITIAL_VARIETY)
+            self.recency.copy_(-torch.arange(1, MAX_RECENT + 1).log().expand_as(self.recency))
         if not self.has_matches:
             self.silence_matches()
 
