@@ -98,6 +98,13 @@ def find_recent(context: list[int], length: int) -> list[int]:
 texts = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=40)
 
 
+def test_before_training_an_occurrence_counts_by_its_age() -> None:
+    ngrams, ids = NGrams(ModelConfig(SIZE, d_model=WIDTH, ngram_order=ORDER)), [0, 1, 2, 0, 1, 3, 0, 1, 4, 0, 1]
+    nothing = torch.zeros(1, len(ids), SIZE), torch.zeros(1, len(ids), WIDTH)
+    copied = ngrams.components(*nothing, context_of(ngrams, ids))[0][0, -1, 2]
+    assert (copied[[4, 3, 2]] / copied[4]).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+
+
 @settings(max_examples=60)
 @given(st.lists(texts, min_size=2, max_size=3), st.data())
 @pytest.mark.slow
