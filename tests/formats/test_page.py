@@ -126,7 +126,7 @@ def streamed(tokenizer: Tokenizer, ids: Sequence[int]) -> list[list[Any]]:
 
 
 @needs_node
-@pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.slow)], ids=["some", "many"])
+@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.parametrize("kind", ["char", "word", "wordpiece", "whitespace", "bpe"])
 def test_texts_have_the_ids_and_ids_the_texts_of_our_tokenizer(kind: str, count: int, tmp_path: Path) -> None:
     tokenizer = tokenizer_of(kind)
