@@ -32,6 +32,8 @@ from tinychat.train.recipe import Recipe, load_recipe
 
 CPU = Machine("cpu", "bf16", 2)
 WORDS = "the quick brown fox jumps over the lazy dog " * 20
+COUNT_BYTES = 2.35
+"""that the counts of a text in letters take on disk for each of its characters, as measured on four texts"""
 CHINESE = "\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352" * 100
 
 
@@ -112,6 +114,14 @@ def test_a_short_text_gets_a_small_model_and_dropout() -> None:
     assert small.config.d_model < large.config.d_model
     assert small.config.dropout > large.config.dropout
     assert any("by heart" in notice for notice in small.notices)
+
+
+@pytest.mark.parametrize("characters", [300_000, 460_000, 800_000, 1_200_000])
+def test_layers_beside_ngrams_leave_a_model_about_four_bytes_a_character(characters: int) -> None:
+    for seconds in (15, 60, 900, 36_000):
+        config = plan(characters=characters, seconds=seconds, rate=1e12).config
+        parameters = 12 * config.n_layer * config.d_model**2 + 2 * config.vocab_size * config.d_model
+        assert 2 * parameters / characters + COUNT_BYTES <= 4.05
 
 
 def test_layers_are_compiled_where_that_pays() -> None:
@@ -294,7 +304,7 @@ def test_a_tenth_of_the_time_at_most_goes_into_counting() -> None:
 def test_larger_models_take_more_memory() -> None:
     sizes = [
         estimate_memory(ModelConfig(65, n_layer=size.n_layer, d_model=size.d_model, context_length=size.context_length),
-                        12 * size.n_layer * size.d_model**2, size.batch_size, 1_000_000)
+                        size.parameters, size.batch_size, 1_000_000)
         for size in SIZES
     ]  # fmt: skip
     assert sizes == sorted(sizes)

@@ -198,6 +198,11 @@ class Size:
     batch_size: int
     steps: int
 
+    @property
+    def parameters(self) -> int:
+        """Number of parameters of the layers, whose feed-forward is four times as wide."""
+        return 12 * self.n_layer * self.d_model**2
+
 
 SIZES = (
     Size(2, 64, 64, 16, 0),
@@ -223,7 +228,8 @@ WINDOW_SIZES = (
 """Sizes of models of a running text without n-grams: short windows make quicker steps, and hardly a worse model."""
 NGRAM_SIZES = (
     Size(2, 64, 256, 8, 0),
-    Size(2, 128, 512, 4, 40),
+    Size(2, 96, 512, 4, 40),
+    Size(3, 96, 512, 4, 60),
     Size(3, 128, 512, 4, 80),
     Size(4, 128, 512, 4, 180),
     Size(6, 192, 512, 4, 4_000),
@@ -232,8 +238,8 @@ NGRAM_SIZES = (
     Size(8, 512, 512, 32, 20_000),
 )
 """Sizes of models with n-grams, which leave less to layers, and see what precedes a window: it may be short."""
-MAX_SIZES_BY_STEPS = 4
-"""Number of the smallest sizes that runs by steps choose from: their size must not depend on the machine's speed."""
+MAX_PARAMETERS_BY_STEPS = 800_000
+"""Parameters of the layers of the largest size that runs by steps choose: it must not depend on the machine's speed."""
 
 PLANNED_FIELDS = (
     "n_layer", "n_head", "d_model", "context_length", "previous_token_embeddings", "bigram_embedding", "ngram_order",
@@ -242,6 +248,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
+NGRAM_PARAMETERS = 0.8
+"""Most parameters of the layers for each character, so that a model with n-grams takes about four bytes: counts take
+2.3, and what they leave is learned about as well by fewer layers where the text is short."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -258,9 +267,9 @@ def step_work(config: ModelConfig, batch_size: int) -> float:
 
 def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     """Return the sizes that a text is long enough for, with or without n-grams."""
-    max_parameters = 200_000 + 8 * facts.characters
+    max_parameters = NGRAM_PARAMETERS * facts.characters if ngrams else 200_000 + 8 * facts.characters
     sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
-    return [size for size in sizes if 12 * size.n_layer * size.d_model**2 <= max_parameters] or sizes[:1]
+    return [size for size in sizes if size.parameters <= max_parameters] or sizes[:1]
 
 
 def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -> tuple[ModelConfig, int]:
@@ -503,12 +512,12 @@ def make_plan(
     sizes = candidate_sizes(facts, ngrams=choose_ngram_order(recipe, facts) > 0)
     if seconds is None:
         available = None
-        for size in sizes[:MAX_SIZES_BY_STEPS]:  # the largest that gets the steps it needs
+        for size in sizes:  # the largest that gets the steps it needs
             larger, rows = apply_size(recipe, size, facts, max_context)
             if (total := recipe.steps) is None:
                 assert recipe.epochs is not None  # else the caller passes a duration
                 total = max(1, math.ceil(recipe.epochs * count_rows(recipe, larger, splits) / rows))
-            if size.steps <= total:
+            if size.steps <= total and size.parameters <= MAX_PARAMETERS_BY_STEPS:
                 config, batch_size, steps = larger, rows, total
         step_seconds = measure(config, batch_size)
     else:
