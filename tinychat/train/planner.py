@@ -228,8 +228,7 @@ WINDOW_SIZES = (
 """Sizes of models of a running text without n-grams: short windows make quicker steps, and hardly a worse model."""
 NGRAM_SIZES = (
     Size(2, 64, 256, 8, 0),
-    Size(2, 96, 512, 4, 40),
-    Size(3, 96, 512, 4, 60),
+    Size(3, 96, 512, 4, 40),
     Size(3, 128, 512, 4, 80),
     Size(4, 128, 512, 4, 180),
     Size(6, 192, 512, 4, 4_000),
@@ -248,9 +247,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
-NGRAM_PARAMETERS = 0.8
-"""Most parameters of the layers for each character, so that a model with n-grams takes about four bytes: counts take
-2.3, and what they leave is learned about as well by fewer layers where the text is short."""
+MIN_NGRAM_PARAMETERS, NGRAM_PARAMETERS = 340_000, 0.8
+"""Most parameters of the layers of a model with n-grams: of any text, and for each character. From half a million
+characters on such a model takes four bytes a character, of which counts take 2.3."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -267,7 +266,10 @@ def step_work(config: ModelConfig, batch_size: int) -> float:
 
 def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     """Return the sizes that a text is long enough for, with or without n-grams."""
-    max_parameters = NGRAM_PARAMETERS * facts.characters if ngrams else 200_000 + 8 * facts.characters
+    max_parameters: float = 200_000 + 8 * facts.characters
+    if ngrams:
+        beside_counts = max(MIN_NGRAM_PARAMETERS, NGRAM_PARAMETERS * facts.characters)
+        max_parameters = min(max_parameters, beside_counts)
     sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
     return [size for size in sizes if size.parameters <= max_parameters] or sizes[:1]
 
