@@ -33,7 +33,7 @@ from tinychat.train.recipe import Recipe, load_recipe
 CPU = Machine("cpu", "bf16", 2)
 WORDS = "the quick brown fox jumps over the lazy dog " * 20
 COUNT_BYTES = 2.35
-"""that the counts of a text in letters take on disk for each of its characters, as measured on four texts"""
+"""What counts take on disk for each character of a text in letters: at most, as measured on four texts."""
 CHINESE = "\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352" * 100
 
 

@@ -247,9 +247,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
-MIN_NGRAM_PARAMETERS, NGRAM_PARAMETERS = 340_000, 0.8
-"""Most parameters of the layers of a model with n-grams: of any text, and for each character. From half a million
-characters on such a model takes four bytes a character, of which counts take 2.3."""
+SHORT_TEXT_PARAMETERS, NGRAM_PARAMETERS = 340_000, 0.8
+"""Most parameters of the layers beside n-grams: for a short text, and for each character of a longer one, whose model
+then takes four bytes a character, of which counts take 2.3."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -268,8 +268,7 @@ def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     """Return the sizes that a text is long enough for, with or without n-grams."""
     max_parameters: float = 200_000 + 8 * facts.characters
     if ngrams:
-        beside_counts = max(MIN_NGRAM_PARAMETERS, NGRAM_PARAMETERS * facts.characters)
-        max_parameters = min(max_parameters, beside_counts)
+        max_parameters = min(max_parameters, max(SHORT_TEXT_PARAMETERS, NGRAM_PARAMETERS * facts.characters))
     sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
     return [size for size in sizes if size.parameters <= max_parameters] or sizes[:1]
 
