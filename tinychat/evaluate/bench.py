@@ -211,9 +211,9 @@ class TimedLearner(Learner):
         self.times: list[tuple[float, float]] = []
         self._control, self._seconds = control, seconds
 
-    def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
+    def step(self, batch: Batch, factor: float, step: int = 0, progress: float = 1.0) -> Tensor:
         began = time.perf_counter()
-        loss = super().step(batch, factor, step)
+        loss = super().step(batch, factor, step, progress)
         loss.item()  # waits for the device, so that steps hide none of the loop's time
         self.times.append((began, time.perf_counter()))
         self._control.stop_requested = self.times[-1][1] - self.times[0][0] > self._seconds and step > WARMUP_STEPS

@@ -90,6 +90,8 @@ class NGrams(nn.Module):
             torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0))
         )
         self.fold_tables: CountTable | None = None  # counts without each of the folds, in training
+        self.holds_share = False
+        """whether training leaves the layers' share as it is"""
         self.initialize()
 
     def initialize(self) -> None:
@@ -216,12 +218,14 @@ class NGrams(nn.Module):
         x = x.flatten(0, 1)
         strength = self.strength(x).float() + self.variety * varieties + corrections[:, :-1]
         alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()  # [P, J + K]
-        share = (self.share(x).float() + corrections[:, -1:]).sigmoid()
+        share = self.share(x).float() + corrections[:, -1:]
+        if self.holds_share:
+            share = share.lerp(share.detach(), 1.0)  # gradients 0, which processes that train together wait for
         order = self.longest + 1
         text, uniform = chain_weights(totals[:, :order], alpha[:, :order])
         of_recent = alpha[:, order:] if self.has_matches else alpha[:, order:].detach()  # gradients 0, but for rounding
         recent, passed_on = chain_weights(totals[:, order:], of_recent)
-        return Weights(text, uniform, recent, passed_on, share)
+        return Weights(text, uniform, recent, passed_on, share.sigmoid())
 
     def _find_contexts(self, padded_ids: Tensor, time: int) -> Tensor:
         """Return the table row of each position's contexts, shortest first, [B, T, J]; the last row if not counted."""

@@ -289,7 +289,7 @@ class Loop:
         state, grad_accum_steps = self.state, self.learner.grad_accum_steps
         progress = self.budget.progress(self.step, self.seconds)
         factor = state.lr_scale * lr_factor(self.schedule, progress, self.step)
-        self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
+        self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step, progress)
         self.state.step += 1
         if self.learner.grad_accum_steps != grad_accum_steps:
             parts = f"steps are computed in {self.learner.grad_accum_steps} parts from now on"

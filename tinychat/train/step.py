@@ -25,6 +25,13 @@ from tinychat.train.recipe import Recipe
 for _name in ("lightning_fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # the plan reports the precision
 
+SHARE_HELD = 0.2
+"""Fraction of a run in which the layers keep the share in the mixture that they begin with.
+
+They would lose it in the steps in which they know nothing yet, and in a text that n-grams predict well never win it
+back: the less their share, the less they learn (tests/bench/EXPERIMENTS.md, "A share that waits for the layers").
+"""
+
 
 class Learner:
     """A new model and its optimizers, which take steps together with the learners of the group's other processes.
@@ -132,11 +139,12 @@ class Learner:
             self._module.zero_grad()
         return ""
 
-    def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
+    def step(self, batch: Batch, factor: float, step: int = 0, progress: float = 1.0) -> Tensor:
         """Take one optimizer step; return the mean loss of the batch, a scalar on the device.
 
         The batch is that of the whole group, `factor` multiplies the peak learning rates, and the number of the step,
-        from 0, seeds random numbers. If memory runs out, compute the step again in twice as many micro-batches.
+        from 0, seeds random numbers. `progress` is the fraction of the run that is over: see `SHARE_HELD`. If memory
+        runs out, compute the step again in twice as many micro-batches.
 
         Raises:
             RunError: If memory does not suffice, or the batch has fewer rows than the group has processes.
@@ -146,8 +154,10 @@ class Learner:
                 f"a batch of {len(batch.ids)} cannot be shared by {self.group.size} processes",
                 f"try --batch-size {self.group.size}, or fewer --devices",
             )
-        self.group.broadcast("step", batch, factor, step)
+        self.group.broadcast("step", batch, factor, step, progress)
         self._free_gathered_weights()
+        if self._module.ngrams is not None:
+            self._module.ngrams.holds_share = progress < SHARE_HELD and self._initial_weights is None
         self.learning_rate = set_learning_rate(self.optimizers, factor)
         loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
         norm = clip_grad_norm_(self._module.parameters(), self.recipe.grad_clip or float("inf"))
