@@ -449,12 +449,15 @@ def test_counts_that_contradict_one_another_are_refused_by_both_engines(tmp_path
                 opened(info)
 
     NativeEngine(info)
-    tokens, counts, _, is_first, is_context = (packed[name] for name in PACKED)
+    tokens, counts, others, _, is_first, is_context = (packed[name] for name in PACKED)
     refused("tokens", tokens.float())
     refused("tokens", tokens.index_fill(0, torch.tensor(2), VOCABULARY))
     refused("tokens", tokens.flip(0))  # they descend
     refused("counts", counts[:-1])
-    refused("counts", counts.index_fill(0, torch.tensor(0), 255))
+    refused("counts", counts.index_fill(0, torch.tensor(0), 0b01010101))  # then there are too many others
+    refused("byte_counts", others[:-1])
+    refused("byte_counts", torch.cat((others, others[:1])))
+    refused("byte_counts", others.index_fill(0, torch.tensor(0), 255))
     refused("large_counts", torch.tensor([300], dtype=torch.int32))
     refused("is_first", is_first[:-1])
     refused("is_first", is_first & 0xFE)  # the first entry belongs to no context

@@ -32,7 +32,7 @@ from tinychat.train.recipe import Recipe, load_recipe
 
 CPU = Machine("cpu", "bf16", 2)
 WORDS = "the quick brown fox jumps over the lazy dog " * 20
-COUNT_BYTES = 2.35
+COUNT_BYTES = 1.8
 """What counts take on disk for each character of a text in letters: at most, as measured on four texts."""
 CHINESE = "\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352" * 100
 

@@ -1,11 +1,11 @@
-"""Pack n-gram counts for a weight file: two bytes and two bits for each pair of a context and a token that followed it.
+"""Pack n-gram counts for a weight file: a byte and a half for each pair of a context and a token that followed it.
 
 A context is never written down. Its last token followed the context before it, so the pair of these two is an entry as
 well: a bit of that entry says that the pair is a context itself. Contexts come in the order of those bits, from the
 empty one on; so each level of the tree of contexts stands whole before the next one (see `NGrams`). The tokens of a
-context ascend.
+context ascend. Four pairs in five occur up to three times, which two bits say.
 
-Shapes: N contexts, E entries, M counts of 255 or more.
+Shapes: N contexts, E entries, B counts of 4 or more, M counts of 255 or more.
 """
 
 from collections import deque
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 PREFIX = "ngrams."
 UNPACKED = tuple(f"{PREFIX}{name}" for name in ("contexts", "widths", "tokens", "counts"))
 """In memory: numbers of contexts [N], how many entries each has [N], and the entries' tokens [E] and counts [E]."""
-PACKED = tuple(f"{PREFIX}{name}" for name in ("tokens", "counts", "large_counts", "is_first", "is_context"))
-"""In a file: tokens [E], counts up to 255 [E], larger ones [M], and bits of entries, eight a byte [⌈E / 8⌉]: whether an
-entry is the first of its context, and whether it makes a context itself."""
+PACKED = tuple(
+    f"{PREFIX}{name}" for name in ("tokens", "counts", "byte_counts", "large_counts", "is_first", "is_context")
+)
+"""In a file: tokens [E]; counts up to 3, four a byte, or 0 for others [⌈E / 4⌉]; those others up to 254 [B], or 255 for
+larger ones [M]; and bits of entries, eight a byte [⌈E / 8⌉]: whether an entry is the first of its context, and whether
+it makes a context itself."""
+PER_BYTE, SMALL = 4, 3
+"""How many small counts a byte holds, and the largest of them."""
 LARGE = 255
 """Stands for a count that is too large for a byte."""
 
@@ -62,9 +67,12 @@ def pack_arrays(*unpacked: "npt.NDArray[np.integer[Any]]", vocab_size: int) -> "
     may_be = numbers <= (longest - 1) // vocab_size  # else the number of the pair might not fit in 64 bits
     pairs = np.where(may_be, numbers, 0) * vocab_size + tokens + 1
     is_context = may_be & np.isin(pairs, contexts)
+    small = np.where((counts >= 1) & (counts <= SMALL), counts, 0).astype(np.uint8)
+    quads = np.pad(small, (0, -len(small) % PER_BYTE)).reshape(-1, PER_BYTE)
     packed = (
         tokens.astype(np.uint8 if vocab_size <= 256 else np.int16),
-        counts.clip(max=LARGE).astype(np.uint8),
+        (quads << np.arange(0, 8, 2, dtype=np.uint8)).sum(axis=1, dtype=np.uint8),
+        counts[small == 0].clip(max=LARGE).astype(np.uint8),
         counts[counts >= LARGE].astype(np.int32),
         np.packbits(is_first, bitorder="little"),
         np.packbits(is_context, bitorder="little"),
@@ -83,10 +91,10 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
 
     if any(packed[name].is_floating_point() for name in PACKED):
         raise _contradiction()
-    tokens, small, large, *bits = (packed[name].numpy() for name in PACKED)
+    tokens, quads, bytes_, large, *bits = (packed[name].numpy() for name in PACKED)
     size = len(tokens)
+    small = (quads[:, None] >> np.arange(0, 8, 2, dtype=np.uint8) & SMALL).reshape(-1)[:size]
     is_first, is_context = (np.unpackbits(each, bitorder="little")[:size].astype(bool) for each in bits)
-    is_large = small == LARGE
     starts = np.flatnonzero(is_first)
     if (
         any(len(each) != -(-size // 8) for each in bits)
@@ -95,12 +103,15 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
         or (size > 0) != (len(starts) > 0)
         or is_context.sum() != max(0, len(starts) - 1)
         or (np.diff(tokens.astype(np.int32))[~is_first[1:]] <= 0).any()  # tokens of a context ascend
-        or len(small) != size
-        or is_large.sum() != len(large)
+        or len(quads) != -(-size // PER_BYTE)
+        or (small == 0).sum() != len(bytes_)
+        or (bytes_ == LARGE).sum() != len(large)
     ):
         raise _contradiction()
+    others = bytes_.astype(np.int32)
+    others[others == LARGE] = large
     counts = small.astype(np.int32)
-    counts[is_large] = large
+    counts[small == 0] = others
     widths = np.diff(starts, append=size)
     contexts = np.zeros(max(1, len(starts)), dtype=np.int64)
     makers = np.flatnonzero(is_context)  # [N - 1], the entries that make the contexts after the empty one

@@ -229,6 +229,7 @@ WINDOW_SIZES = (
 NGRAM_SIZES = (
     Size(2, 64, 256, 8, 0),
     Size(3, 96, 512, 4, 40),
+    Size(3, 112, 512, 4, 60),
     Size(3, 128, 512, 4, 80),
     Size(4, 128, 512, 4, 180),
     Size(6, 192, 512, 4, 4_000),
@@ -247,9 +248,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
-SHORT_TEXT_PARAMETERS, NGRAM_PARAMETERS = 340_000, 0.8
+SHORT_TEXT_PARAMETERS, NGRAM_PARAMETERS = 340_000, 1.0
 """Most parameters of the layers beside n-grams: for a short text, and for each character of a longer one, whose model
-then takes four bytes a character, of which counts take 2.3."""
+then takes four bytes a character, of which counts take 1.8."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]

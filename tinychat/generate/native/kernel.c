@@ -2106,19 +2106,19 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->recency = read_needed(reader, NUM_CONTEXT_LENGTHS * MAX_RECENT);
     for (int i = 0; i < NUM_CONTEXT_LENGTHS * MAX_RECENT && !reader->failed; i++)
         ngrams->recency[i] = (float)portable_exp(fminf(fmaxf(ngrams->recency[i], -30), 30));
-    if (reader->failed || reader->end - reader->next < 5) {
+    if (reader->failed || reader->end - reader->next < 6) {
         reader->failed = 1;
         return;
     }
     /* as store/packed_counts.py packs them */
-    const Tensor *tokens = reader->next++, *counts = reader->next++, *large = reader->next++, *is_first = reader->next++,
-                 *is_context = reader->next++;
+    const Tensor *tokens = reader->next++, *quads = reader->next++, *others = reader->next++, *large = reader->next++,
+                 *is_first = reader->next++, *is_context = reader->next++;
     const int64_t entries = tokens->count, bytes = (entries + 7) / 8;
-    reader->failed = (tokens->kind != U8 && tokens->kind != I16) || counts->kind != U8 || large->kind != I32 ||
-                     is_first->kind != U8 || is_context->kind != U8 || counts->count != entries || is_first->count != bytes ||
-                     is_context->count != bytes;
+    reader->failed = (tokens->kind != U8 && tokens->kind != I16) || quads->kind != U8 || others->kind != U8 ||
+                     large->kind != I32 || is_first->kind != U8 || is_context->kind != U8 ||
+                     quads->count != (entries + 3) / 4 || is_first->count != bytes || is_context->count != bytes;
     if (reader->failed) return;
-    int64_t count = 0, known = 1, context = -1, next_large = 0;
+    int64_t count = 0, known = 1, context = -1, next_other = 0, next_large = 0;
     for (int64_t entry = 0; entry < entries; entry++) count += bit_of(is_first, entry);
     count = count ? count : 1; /* the empty context is there in any case */
     ngrams->count = (int)count;
@@ -2138,7 +2138,10 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
                      (IS_SPARING ? !ngrams->is_first : !ngrams->summaries);
     if (IS_SPARING && !reader->failed) ngrams->is_first[0] = 1; /* of the empty context, also if it has no entries */
     for (int64_t entry = 0; entry < entries && !reader->failed; entry++) {
-        const int64_t token = read_integer(tokens, entry), times = read_integer(counts, entry);
+        const int64_t token = read_integer(tokens, entry);
+        int64_t times = ((const uint8_t *)quads->data)[entry / 4] >> entry % 4 * 2 & 3; /* 0: a byte says it */
+        if (!times && next_other < others->count) times = read_integer(others, next_other++);
+        else if (!times) reader->failed = 1;
         if (entry % 64 == 0) ngrams->contexts_before[entry / 64] = (int32_t)known - 1;
         const int begins = bit_of(is_first, entry), is_ascending = begins || (entry && token_of(ngrams, (int)entry - 1) < token);
         context += begins;
@@ -2158,7 +2161,7 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
         ngrams->is_context[entry / 64] |= (uint64_t)1 << entry % 64;
         reader->failed |= known++ == count;
     }
-    if (reader->failed || known != count || next_large != large->count || context != (entries ? count - 1 : -1)) {
+    if (reader->failed || known != count || next_other != others->count || next_large != large->count || context != (entries ? count - 1 : -1)) {
         reader->failed = 1;
         return;
     }
