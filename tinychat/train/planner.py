@@ -229,7 +229,7 @@ WINDOW_SIZES = (
 NGRAM_SIZES = (
     Size(2, 64, 256, 8, 0),
     Size(3, 96, 512, 4, 40),
-    Size(3, 112, 512, 4, 60),
+    Size(4, 96, 512, 4, 60),
     Size(3, 128, 512, 4, 80),
     Size(4, 128, 512, 4, 180),
     Size(6, 192, 512, 4, 4_000),
@@ -287,8 +287,10 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
     defaults = {
         "n_layer": size.n_layer,
         "d_model": d_model,
-        # The largest number of heads, each at least 64 wide, that divides the width.
-        "n_head": next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0),
+        # The largest number of heads, each at least 64 wide, that divides the width; two from 96 on.
+        "n_head": next(
+            heads for heads in range(max(1 + (d_model >= 96), d_model // 64), 0, -1) if d_model % heads == 0
+        ),
         # They help if a token carries little information, unless n-grams already provide it.
         "previous_token_embeddings": 0
         if ngram_order or facts.vocab_size > 8192
