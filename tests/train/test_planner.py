@@ -18,6 +18,7 @@ from tinychat.train.planner import (
     SplitSize,
     TextFacts,
     choose_dropout,
+    choose_heads,
     choose_tokenizer,
     count_limit,
     default_seconds,
@@ -122,6 +123,18 @@ def test_layers_beside_ngrams_leave_a_model_about_four_bytes_a_character(charact
         config = plan(characters=characters, seconds=seconds, rate=1e12).config
         parameters = 12 * config.n_layer * config.d_model**2 + 2 * config.vocab_size * config.d_model
         assert 2 * parameters / characters + COUNT_BYTES <= 4.05
+
+
+@given(st.integers(8, 520))
+def test_heads_divide_the_width_into_even_parts_of_64_or_two_of_48(half: int) -> None:
+    heads = choose_heads(2 * half)
+    assert 2 * half % (2 * heads) == 0
+    assert heads == 1 or 2 * half / heads >= 48
+    ModelConfig(50, d_model=2 * half, n_head=heads)
+
+
+def test_heads_of_usual_widths() -> None:
+    assert [choose_heads(width) for width in (64, 96, 128, 160, 192, 384, 512)] == [1, 2, 2, 2, 3, 6, 8]
 
 
 def test_layers_are_compiled_where_that_pays() -> None:

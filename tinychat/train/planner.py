@@ -274,6 +274,15 @@ def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     return [size for size in sizes if size.parameters <= max_parameters] or sizes[:1]
 
 
+def choose_heads(d_model: int) -> int:
+    """Return the most heads of an even width of at least 64 that divide the width; two from a width of 96 on.
+
+    Rotary positions turn pairs of numbers, so that a head of an odd width has none.
+    """
+    most = max(2 if d_model >= 96 else 1, d_model // 64)
+    return next((heads for heads in range(most, 0, -1) if d_model % (2 * heads) == 0), 1)
+
+
 def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -> tuple[ModelConfig, int]:
     """Return the architecture and the batch size of a recipe at a size; values of the recipe come first.
 
@@ -287,10 +296,7 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
     defaults = {
         "n_layer": size.n_layer,
         "d_model": d_model,
-        # The largest number of heads, each at least 64 wide, that divides the width; two from 96 on.
-        "n_head": next(
-            heads for heads in range(max(1 + (d_model >= 96), d_model // 64), 0, -1) if d_model % heads == 0
-        ),
+        "n_head": choose_heads(d_model),
         # They help if a token carries little information, unless n-grams already provide it.
         "previous_token_embeddings": 0
         if ngram_order or facts.vocab_size > 8192
