@@ -50,13 +50,13 @@ def poison(monkeypatch: pytest.MonkeyPatch, steps: list[int], *, before: bool = 
     """Make weights NaN before or after these steps, each as often as the list has it."""
     step = Learner.step
 
-    def poisoned(learner: Learner, batch: Batch, factor: float, number: int = 0) -> Tensor:
+    def poisoned(learner: Learner, batch: Batch, factor: float, number: int = 0, progress: float = 1.0) -> Tensor:
         due = number in steps
         if due:
             steps.remove(number)
         if due and before:
             learner.model.head.weight.data.fill_(math.nan)
-        loss = step(learner, batch, factor, number)
+        loss = step(learner, batch, factor, number, progress)
         if due and not before:
             learner.model.head.weight.data.fill_(math.nan)
         return loss
