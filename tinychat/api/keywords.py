@@ -213,7 +213,7 @@ class RecipeValues(TypedDict, total=False):
     warmup_steps: int
     """Steps of linear learning rate warm-up [10]."""
     lr_decay_fraction: float
-    """Fraction of the run, at its end, in which the learning rate decays [0.8]."""
+    """Fraction of the run, at its end, in which the learning rate decays [1]."""
     min_lr_ratio: float
     """Final learning rate as a fraction of the peak [0]."""
     seed: int

@@ -151,7 +151,7 @@ class Recipe:
     schedule: str = _schedule("learning rate decay curve", "linear", choices=tuple(SCHEDULES))
     warmup_steps: int = _schedule("steps of linear learning rate warm-up", 10, low=0)
     lr_decay_fraction: float = _schedule(
-        "fraction of the run, at its end, in which the learning rate decays", 0.8, low=0, high=1
+        "fraction of the run, at its end, in which the learning rate decays", 1.0, low=0, high=1
     )
     min_lr_ratio: float = _schedule("final learning rate as a fraction of the peak", 0.0, low=0, high=1)
     seed: int = _schedule("random seed; the same seed gives the same run", 1, low=0, high=2**63 - 1)
