@@ -24,9 +24,9 @@ from peers.weights import CONTEXT, SHAPES
 from transformers import AutoModelForCausalLM, logging
 
 from tinychat.config.settings import Settings
-from tinychat.generate.cuda_graph import capture_graph
 from tinychat.generate.engine import Request
 from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.graph_capture import capture_graph
 from tinychat.model.loading import load_model
 from tinychat.store.models import ModelInfo
 
@@ -39,7 +39,7 @@ Decode = Callable[[], list[list[int]]]
 def ours(info: ModelInfo, device: str, dtype: torch.dtype, batch: int, count: int) -> Decode:
     """Return a function that decodes with tinychat's torch engine in one call."""
     capture = capture_graph if device == "cuda" else None
-    engine = TorchEngine(load_model(info, device).to(dtype), capture=capture)
+    engine = TorchEngine(load_model(info, device).round_layers(dtype), capture=capture)
     settings = Settings(temperature=0, max_tokens=count)
 
     def decode() -> list[list[int]]:

@@ -12,10 +12,11 @@ import torch
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
-from tinychat.generate.cuda_graph import STEPS, STEPS_BEFORE_CAPTURE, DecodeSteps, capture_graph
+from tinychat.generate.cuda_graph import STEPS, STEPS_BEFORE_CAPTURE, DecodeSteps
 from tinychat.generate.engine import Request, SampledToken
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
+from tinychat.model.graph_capture import capture_graph
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import WEIGHTS, ModelInfo
@@ -214,7 +215,7 @@ def test_nothing_in_the_steps_looks_at_a_number_or_leaves_the_device(
 ) -> None:
     """As a graph needs it: here there are no numbers at all, only shapes."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # which knows no such device
-    model = make(**options).to(torch.bfloat16).to("meta")
+    model = make(**options).round_layers(torch.bfloat16).to("meta")
     steps = DecodeSteps(model, model.new_cache(3), None, settings)
     with torch.inference_mode():
         steps.run()
@@ -224,9 +225,10 @@ def test_nothing_in_the_steps_looks_at_a_number_or_leaves_the_device(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("options", ARCHITECTURES, ids=str)
-def test_a_gpu_replays_what_it_makes_step_by_step(options: dict[str, Any]) -> None:
-    model = make(**options).cuda()
+def test_a_gpu_replays_what_it_makes_step_by_step(options: dict[str, Any], dtype: torch.dtype) -> None:
+    model = make(**options).cuda().round_layers(dtype)
     source = (3, 1, 4) if model.encoder else None
 
     plain, replaying = TorchEngine(model), TorchEngine(model, capture=capture_graph)

@@ -15,7 +15,7 @@ def precision() -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-@pytest.mark.parametrize("size", [16, 64, 300])
+@pytest.mark.parametrize("size", [16, 64, 100, 300, 700])
 def test_nothing_is_rounded_on_a_cpu(size: int) -> None:
     torch.manual_seed(0)
     choose_matmul_precision("cpu")

@@ -303,6 +303,20 @@ def test_counts_are_saved_and_loaded_with_the_weights() -> None:
     assert not torch.allclose(model(ids), Transformer(config).eval()(ids))
 
 
+def test_layers_in_bf16_are_mixed_with_counts_in_f32() -> None:
+    """Beyond 256, bf16 has no odd numbers: counts and the network that weighs them must stay as they are."""
+    config = ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
+    model = Transformer(config).eval()
+    assert model.ngrams is not None
+    model.ngrams.count([np.arange(1000) % 3, np.arange(331) % 2])
+    ids = torch.tensor([[0, 1, 2, 0]])
+    before, table = model(ids), model.ngrams.table.counts.clone()
+    after = model.round_layers(torch.bfloat16)(ids)
+    assert model.head.weight.dtype == torch.bfloat16
+    assert model.ngrams.table.counts.equal(table)
+    torch.testing.assert_close(after, before, atol=0.02, rtol=0)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_model_on_a_gpu_takes_the_counts_of_a_file() -> None:
     config = ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)

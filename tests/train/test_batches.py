@@ -20,6 +20,7 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_tokenizer
 from tinychat.train.batches import (
     Batches,
+    Row,
     Rows,
     UserLossMask,
     Windows,
@@ -110,6 +111,11 @@ def test_an_epoch_shows_each_window_once() -> None:
     assert sorted(starts)[-1] - sorted(starts)[0] == 980  # side by side
 
 
+def look_up(rows: list[Row]) -> list[Tensor]:
+    assert rows[0].history is not None
+    return rows[0].history.followers(rows)
+
+
 def test_a_long_text_is_indexed_in_chunks_and_each_only_once_in_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, tokens in (("MAX_INDEXED", 500), ("CHUNK", 100), ("CHUNK_REACH", 150), ("ACTIVE_CHUNKS", 3)):
         monkeypatch.setattr(f"tinychat.train.batches.{name}", tokens)
@@ -125,15 +131,16 @@ def test_a_long_text_is_indexed_in_chunks_and_each_only_once_in_an_epoch(monkeyp
     monkeypatch.setattr(ContextIndex, "__init__", count_index)
     windows = Windows(ids, 16, seed=1, source_index=0, stride=None, config=config)
     rows = [windows.row(index) for index in range(windows.epoch_rows)]
+    found = [followers for first in range(0, len(rows), 5) for followers in look_up(rows[first : first + 5])]
     indexed, starts = len(made), set[int]()
-    for row in rows:
-        assert row.followers is not None
+    for row, followers in zip(rows, found, strict=True):
         start = next(start for start in range(1203) if np.array_equal(ids[start : start + 17], row.ids))
         starts.add(start)
         first = max(0, start // 100 * 100 - 150)
         history = torch.from_numpy(ids[first : start + 16].astype(np.int64)).unsqueeze(0)
         expected = ContextIndex(history, 7).followers(torch.arange(start - first, start + 16 - first), 150)[0]
-        assert torch.equal(row.followers.long(), expected)
+        assert torch.equal(followers.long(), expected)
+        assert row.start == start
     assert len(starts) == windows.epoch_rows
     assert indexed == len({start // 100 for start in starts})
 

@@ -38,6 +38,9 @@ def test_a_run_that_overfits_reports_its_best_and_last_losses() -> None:
 def test_a_gap_without_a_rise_is_a_little_overfitting() -> None:
     table = rows(training_loss=1.5)
     assert table["overfits"] == "a little: train loss is 1.5000, val 0.21 above it; val was not rising"
+    table = rows(training_loss=1.5, best_step=800, last_part_loss=1.88)  # it may rise for good, or once
+    assert table["overfits"] == "a little: train loss is 1.5000, val 0.21 above it"
+    assert table["last"].startswith("at step 4,000 val loss rose by 0.1900")
 
 
 def test_overfitting_is_unknown_without_a_validation_split() -> None:

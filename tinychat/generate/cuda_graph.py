@@ -1,7 +1,5 @@
 """Decode several tokens at once: on a GPU, the steps are captured as one CUDA graph and replayed.
 
-Step by step, a GPU waits for Python to launch a hundred small kernels, which takes longer than running them.
-
 Shapes: B rows, V vocabulary.
 """
 
@@ -14,6 +12,7 @@ from torch import Tensor
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.sampling import needs_history, random_numbers, sample, sampling_values
+from tinychat.model.graph_capture import Capture, first_cause
 from tinychat.model.transformer import EncoderOutput, KVCache, Transformer
 
 STEPS = 8
@@ -51,10 +50,6 @@ class DecodeSteps:
             ids = sample(self.logits[:, step], self.settings, (), partial(self.uniforms.select, 1, step))
             ids = ids.clamp(max=self.model.config.vocab_size - 1)  # NaN logits sample an id beyond the vocabulary
             self.sampled[:, step] = ids
-
-
-Capture = Callable[[DecodeSteps], Callable[[], None]]
-"""Turns steps into a function that runs them again."""
 
 
 class GraphReplayer:
@@ -105,34 +100,7 @@ class GraphReplayer:
             try:
                 self._captured = steps, self._capture(steps)  # its first run writes to slots that are still unused
             except RuntimeError as error:
-                self.failure = _first_cause(error)
+                self.failure = first_cause(error)
                 return None
         self._captured[1]()
         return steps.logits, steps.sampled
-
-
-def _first_cause(error: BaseException) -> str:
-    while error.__context__ is not None:
-        error = error.__context__
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def capture_graph(steps: DecodeSteps) -> Callable[[], None]:
-    """Capture steps as a CUDA graph, and return the function that replays it.
-
-    Raises:
-        RuntimeError: something in them cannot be captured.
-    """
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        steps.run()  # warm up: what libraries do only the first time must not be captured
-    torch.cuda.current_stream().wait_stream(stream)
-    graph, usual = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
-    try:
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # does not restrict other threads
-            steps.run()
-    except RuntimeError:
-        torch.cuda.set_stream(usual)  # a failure leaves the capturing stream current
-        raise
-    return graph.replay

@@ -117,8 +117,8 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
 
     import torch
 
-    from tinychat.generate.cuda_graph import capture_graph
     from tinychat.generate.torch_engine import TorchEngine
+    from tinychat.model.graph_capture import capture_graph
     from tinychat.model.loading import choose_device, load_model
 
     device = choose_device(settings.device)
@@ -128,7 +128,7 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
         torch.set_num_threads(1)
     model = load_model(info, device)
     if settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda"):
-        model = model.to(torch.bfloat16)
+        model.round_layers(torch.bfloat16)
     return TorchEngine(model, why, capture_graph if device == "cuda" else None)
 
 

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tinychat.errors import GenerationError
 from tinychat.generate.computation import Computation
-from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
+from tinychat.generate.cuda_graph import STEPS, GraphReplayer
 from tinychat.generate.engine import (
     Head,
     LensRow,
@@ -30,6 +30,7 @@ from tinychat.generate.sampling import probabilities, random_numbers, sample, st
 from tinychat.generate.steering import Steerer
 from tinychat.generate.tracing import trace
 from tinychat.model.cpu_decoder import CPUDecoder
+from tinychat.model.graph_capture import Capture
 from tinychat.model.loading import load_weights
 from tinychat.model.transformer import NO_TOKEN, EncoderOutput, KVCache, Transformer
 from tinychat.store.models import ModelInfo

@@ -47,37 +47,38 @@ class ContextIndex:
     """Links from each slot of a history to the newest earlier one with the same context, for each of K lengths."""
 
     def __init__(self, history: Tensor, vocab_size: int) -> None:
-        batch, self._length = history.shape
+        batch, length = history.shape
         longest, device = CONTEXT_LENGTHS[-1], history.device
-        # Slots are numbered across rows; the last element of `_nexts` and of links stands for slot −1: none.
-        self._first = self._length * torch.arange(batch, device=device).unsqueeze(1)  # [B, 1]
-        self._nexts = F.pad(F.pad(history[:, 1:], (0, 1), value=-1).flatten(), (0, 1), value=-1)
-        self._links: list[Tensor] = []
+        # Slots are numbered across rows, N in all.
+        self._first = length * torch.arange(batch, device=device).unsqueeze(1)  # [B, 1]
+        self._slots = batch * length
+        # Element 0 stands for no slot at all, then come those of each slot: one, or one for each length.
+        self._nexts = F.pad(F.pad(history[:, 1:], (0, 1), value=-1).flatten(), (1, 0), value=-1)  # [1 + N]
+        self._links = torch.zeros(1 + len(CONTEXT_LENGTHS) * self._slots, dtype=torch.int32, device=device)
         digits = F.pad(history + 1, (longest, 0))  # 0: no token, so a context that begins before the text is unique
-        ranks, ranked = self._first.expand(batch, self._length), 0  # a number for each different context so far
-        for size in CONTEXT_LENGTHS:
+        ranks, ranked = self._first.expand(batch, length), 0  # a number for each different context so far
+        for number, size in enumerate(CONTEXT_LENGTHS):
             keys = ranks
             for back in range(ranked, size):
-                keys = keys * (vocab_size + 1) + digits[:, longest - back :][:, : self._length]
+                keys = keys * (vocab_size + 1) + digits[:, longest - back :][:, :length]
             ordered, order = keys.flatten().sort(stable=True)
-            same = ordered[1:] == ordered[:-1]
-            links = torch.full(self._nexts.shape, -1, dtype=torch.int32, device=device)
-            links[order[1:]] = torch.where(same, order[:-1], -1).int()
-            self._links.append(links)
+            same, places = ordered[1:] == ordered[:-1], 1 + number * self._slots + order
+            self._links[places[1:]] = torch.where(same, places[:-1], 0).int()
             ranks = torch.empty_like(ordered)
             ranks[order] = F.pad((~same).long().cumsum(0), (1, 0))
-            ranks, ranked = ranks.view(batch, self._length), size
+            ranks, ranked = ranks.view(batch, length), size
 
     def followers(self, slots: Tensor, reach: int | None = None) -> Tensor:
         """Return what `recent_followers` does for slots [T] or [B, T], from at most `reach` slots before."""
-        begins = (slots + self._first).flatten()  # [B · T]
-        found = []
-        for links in self._links:
-            chain = [begins]
-            for _ in range(MAX_RECENT):
-                chain.append(links[chain[-1]])
-            earlier = torch.stack(chain[1:], dim=-1)  # [B · T, R]
-            if reach is not None:
-                earlier = earlier.masked_fill(begins.unsqueeze(-1) - earlier > reach, -1)
-            found.append(self._nexts[earlier])
-        return torch.stack(found, dim=1).view(len(self._first), -1, len(CONTEXT_LENGTHS), MAX_RECENT)
+        lengths = len(CONTEXT_LENGTHS)
+        begins = 1 + (slots + self._first).flatten()  # [B · T]
+        offsets = self._slots * torch.arange(lengths, device=begins.device).unsqueeze(1)  # [K, 1]
+        at, chain = (begins + offsets).flatten().int(), []
+        for _ in range(MAX_RECENT):  # all lengths at once
+            at = self._links.index_select(0, at)
+            chain.append(at)
+        earlier = (torch.stack(chain, dim=-1).view(lengths, -1, MAX_RECENT) - offsets.unsqueeze(-1).int()).clamp_(min=0)
+        if reach is not None:
+            earlier.masked_fill_(begins.unsqueeze(-1) - earlier > reach, 0)
+        found = self._nexts.index_select(0, earlier.flatten()).view(lengths, -1, MAX_RECENT)  # [K, B · T, R]
+        return found.transpose(0, 1).reshape(len(self._first), -1, lengths, MAX_RECENT)

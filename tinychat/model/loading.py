@@ -15,6 +15,9 @@ from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, read_weights
 from tinychat.store.weights import DAMAGED
 
+MATMUL_SIZES = (64, 300, 1000)
+"""Sizes of the products by which rounding is noticed: a processor may round large ones alone."""
+
 
 def choose_device(name: str) -> str:
     """Return the device that the setting `name` stands for; `auto` prefers a GPU.
@@ -37,9 +40,10 @@ def choose_matmul_precision(device: str) -> None:
     would round the factors to bf16; there MKL is fast, and stays.
     """
     torch.set_float32_matmul_precision("medium" if device == "cpu" else "high")
-    numbers = torch.full((64, 64), 1 + 2**-12)  # bf16 would round them to 1
-    if device == "cpu" and not torch.equal(numbers @ torch.eye(64), numbers):
-        torch.set_float32_matmul_precision("highest")
+    for size in MATMUL_SIZES if device == "cpu" else ():
+        numbers = torch.full((size, size), 1 + 2**-12)  # bf16 would round them to 1
+        if not torch.equal(numbers @ torch.eye(size), numbers):
+            torch.set_float32_matmul_precision("highest")
 
 
 class _NoInitialization(TorchFunctionMode):

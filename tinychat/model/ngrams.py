@@ -201,7 +201,7 @@ class NGrams(nn.Module):
         if table is self.table or folds is None:
             own = torch.zeros_like(contexts[:, 0])
         else:
-            own = folds.repeat_interleave(time)
+            own = folds.unsqueeze(1).expand(-1, time).flatten()
         followers = context.followers
         if followers is None:
             followers = recent_followers(context.history, context.slots, self.vocab_size)  # [B, T, K, R]
@@ -215,7 +215,7 @@ class NGrams(nn.Module):
         totals, varieties = found.statistics()
         gates = F.relu(self.evidence(torch.cat((totals.log1p(), varieties), dim=-1)))  # [P, G]
         corrections = self.correction(gates).float()  # [P, J + K + 1]
-        x = x.flatten(0, 1)
+        x = x.flatten(0, 1).to(self.share.weight.dtype)  # which stays f32 where layers are rounded
         strength = self.strength(x).float() + self.variety * varieties + corrections[:, :-1]
         alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()  # [P, J + K]
         share = self.share(x).float() + corrections[:, -1:]
@@ -281,7 +281,8 @@ def chain_weights(totals: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         alpha: [P, L], strengths of the shorter contexts.
     """
     divisors = totals + alpha
-    reach = (alpha / divisors).flip(-1).cumprod(-1).flip(-1)  # [P, L]
+    # A product by logarithms: the gradient of torch's own looks for zeros, which a CUDA graph cannot.
+    reach = (alpha / divisors).log().flip(-1).cumsum(-1).flip(-1).exp()  # [P, L]
     longer = torch.cat((reach[:, 1:], torch.ones_like(reach[:, :1])), dim=-1)
     return longer / divisors, reach[:, :1]
 

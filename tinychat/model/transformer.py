@@ -14,7 +14,7 @@ Names of modules and parameters are part of the file format (`model.safetensors`
 import copy
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -279,6 +279,7 @@ class Attention(nn.Module):
         encoded: Tensor | None = None,
         cache: KVCache | None = None,
         num_slots: int | None = None,
+        causal: bool = False,
     ) -> Tensor:
         """Return what the queries of x gather, [B, T, D].
 
@@ -290,13 +291,15 @@ class Attention(nn.Module):
             encoded: states of the encoder to attend to, [B, S, D]; None: self-attention.
             cache: of self-attention; it takes up the new keys and values.
             num_slots: number of its slots to attend to; None: all.
+            causal: whether the mask is the causal one of T = S.
         """
         query, key, value = self.project(x, rotary, encoded)
         if encoded is None and cache is not None:
             assert positions is not None
             key, value = cache.update(self.layer, key, value, positions)
             key, value = key[:, :, :num_slots].to(query.dtype), value[:, :, :num_slots].to(query.dtype)
-        out = attend(query, key, value, mask, self.dropout if self.training else 0.0, self.scale)  # [B, H, T, K]
+        rate = self.dropout if self.training else 0.0
+        out = attend(query, key, value, mask, rate, self.scale, causal=causal)  # [B, H, T, K]
         out = out.transpose(1, 2).flatten(2)  # [B, T, H·K]
         return out if self.output is None else self.output(out)
 
@@ -322,20 +325,24 @@ def attend(
     mask: Tensor | None,
     dropout_rate: float = 0.0,
     scale: float | None = None,
+    *,
+    causal: bool = False,
 ) -> Tensor:
     """Return softmax(query · keyᵀ · scale + mask) · value, [B, H, T, K] (Vaswani et al. 2017, eq. 1).
 
     Queries are [B, H, T, K], keys and values [B, G, S, K]. The mask is [B or 1, 1, T, S], of the queries' type: 0 where
     a query may attend, −∞ elsewhere; None: everywhere. `dropout_rate` is the fraction of the weights to zero, the
-    default of `scale` 1 / √K.
+    default of `scale` 1 / √K. `causal` says that the mask is the causal one of T = S.
 
-    On a CPU it is written out: torch's fused kernel takes two to six times as long there for small heads.
+    On a CPU it is written out: torch's fused kernel takes two to six times as long there for small heads. On a GPU, the
+    fastest of its kernels (Dao 2023) take no mask, but know the causal one.
     """
     if query.shape[1] != key.shape[1]:
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)  # [B, H, S, K]
     if query.device.type != "cpu":
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate, scale=scale)
+        mask = None if causal else mask
+        return F.scaled_dot_product_attention(query, key, value, mask, dropout_rate, is_causal=causal, scale=scale)
     batch, heads, time, width = query.shape
     scale = width**-0.5 if scale is None else scale
     rows, columns = query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)  # [B·H, T, K], [B·H, K, S]
@@ -500,11 +507,14 @@ class Stack(nn.Module):
         mask: Tensor | None,
         positions: Tensor,
         encoder_output: EncoderOutput | None = None,
+        *,
+        causal: bool = False,
         **options: object,
     ) -> Tensor:
         """Return hidden states [B, T, D]; ids and positions as in `embed`, `options` as in `Block`.
 
-        The mask is [B or 1, 1, T, S], True where a query may attend; None: everywhere.
+        The mask is [B or 1, 1, T, S], True where a query may attend; None: everywhere. `causal` says that it is the
+        causal one of T = S.
         """
         x = self.embed(ids, padded_ids, positions)
         masks = dict[int | None, Tensor | None]()
@@ -513,7 +523,8 @@ class Stack(nn.Module):
         rotary = self.position.rotary_tables(positions)
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
         for layer, block in enumerate(blocks):
-            own = masks[self.config.window(layer)]
+            window = self.config.window(layer)
+            own, options["causal"] = masks[window], causal and window is None
             x = block(x, own, encoder_output, positions=positions, rotary=rotary, **options)
         return x if self.norm is None else self.norm(x)
 
@@ -597,7 +608,9 @@ class Transformer(nn.Module):
         else:
             padded_ids = cache.update_ids(ids, positions)
             history = cache.ids[:, cache.lookback :][:, : len(slots)]
-        x = self.decoder(ids, padded_ids, mask, positions, encoder_output, cache=cache, num_slots=num_slots)
+        causal = mask is not None and isinstance(start, int) and num_slots == time
+        options = {"cache": cache, "num_slots": num_slots, "causal": causal}
+        x = self.decoder(ids, padded_ids, mask, positions, encoder_output, **options)
         return x, TokenContext(padded_ids, history, ends)
 
     def _pad(self, ids: Tensor) -> Tensor:
@@ -642,6 +655,16 @@ class Transformer(nn.Module):
         if self.training:
             mixed = mixed + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value
         return -(mixed * is_target).sum() / is_target.sum()
+
+    def round_layers(self, dtype: torch.dtype) -> Self:
+        """Convert the layers to a type such as bf16, and return the model; n-grams stay as they are, in f32.
+
+        Counts beyond 256 have no bf16, and their small network decides how much all predictions count.
+        """
+        for child in self.children():
+            if child is not self.ngrams:
+                child.to(dtype)
+        return self
 
     def new_cache(self, batch: int) -> KVCache:
         """Return an empty cache of `batch` rows, on the weights' device and of their type."""

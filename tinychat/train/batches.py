@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tinychat.corpus.corpus import SourceCorpus
 from tinychat.errors import SourceError
+from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig
 from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
 from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from tinychat.model.config import ModelConfig
     from tinychat.model.context_index import ContextIndex
 
 Positions = npt.NDArray[np.int64]
@@ -169,8 +169,10 @@ class Row(NamedTuple):
     """[T], true for targets that count in the loss; None if all do."""
     preceding: Ids | None = None
     """[P], the ids that precede the row in its text, for n-grams; None if the model has none."""
-    followers: "Tensor | None" = None
-    """[T, K, R], what followed earlier occurrences of each input's contexts (`recent_followers`); None likewise."""
+    history: "TextHistory | None" = None
+    """All that precedes the row, where its contexts are looked up; None likewise."""
+    start: int = 0
+    """Position of the row in its text."""
 
 
 def split_folds(ids: Ids) -> list[Ids]:
@@ -223,20 +225,34 @@ class TextHistory:
 
     def complete(self, row: Row, start: int) -> Row:
         """Return a row that starts at a position with what stands before its tokens."""
+        return row._replace(preceding=self.ids[max(0, start - self.lookback) : start], history=self, start=start)
+
+    def followers(self, rows: Sequence[Row]) -> "list[Tensor]":
+        """Return what followed earlier occurrences of the contexts of each row's inputs, [T, K, R], as `ContextIndex`.
+
+        Rows of one index are looked up at once, which is several times as fast.
+        """
         import torch
 
-        end = start + len(row.ids) - 1
-        first, index = self._find_index(start, end)
-        reach = REACH if len(self.ids) <= MAX_INDEXED else CHUNK_REACH
-        followers = index.followers(torch.arange(start - first, end - first), reach)[0]
-        return row._replace(preceding=self.ids[max(0, start - self.lookback) : start], followers=followers.short())
+        places: dict[ContextIndex, list[tuple[int, Tensor]]] = {}
+        for number, row in enumerate(rows):
+            end = row.start + len(row.ids) - 1
+            first, index = self._find_index(row.start, end)
+            places.setdefault(index, []).append((number, torch.arange(row.start - first, end - first)))
+        found: dict[int, Tensor] = {}
+        for index, pairs in places.items():
+            numbers, slots = zip(*pairs, strict=True)
+            followers = index.followers(torch.cat(slots), REACH if len(self.ids) <= MAX_INDEXED else CHUNK_REACH)
+            parts = torch.split(followers[0].short(), [*map(len, slots)])
+            found.update(zip(numbers, parts, strict=True))
+        return [found[number] for number in range(len(rows))]
 
 
 _histories: deque[TextHistory] = deque(maxlen=4)
 """The newest, since a text is indexed in seconds and evaluated many times."""
 
 
-def text_history(ids: Ids, config: "ModelConfig | None") -> TextHistory | None:
+def text_history(ids: Ids, config: ModelConfig | None) -> TextHistory | None:
     """Return the history of a running text for a model; None if the model has no n-grams."""
     if config is None or not config.ngram_order:
         return None
@@ -317,7 +333,7 @@ class Windows(ShuffledRows):
         seed: int,
         source_index: int,
         stride: int | None,
-        config: "ModelConfig | None" = None,
+        config: ModelConfig | None = None,
     ) -> None:
         if len(ids) <= context_length:
             raise ValueError(f"{len(ids)} ids hold no window of {context_length} and what follows it")
@@ -380,7 +396,8 @@ class Batch(NamedTuple):
     preceding: "Tensor | None" = None
     """[B, P], long: the ids before each row, with `NO_TOKEN` before those; None for a model without n-grams."""
     followers: "Tensor | None" = None
-    """[B, T, K, R], short: see `Row`; −1 for none."""
+    """[B, T, K, R], short: what followed earlier occurrences of each input's contexts (see `recent_followers`); −1 for
+    none. None likewise."""
 
     @classmethod
     def of(cls, rows: Sequence[Row], context_length: int) -> Self:
@@ -404,20 +421,29 @@ class Batch(NamedTuple):
         sources = [row.source for row in rows if row.source is not None]
         source = torch.from_numpy(pad(sources, NO_TOKEN)) if sources else None
         batch = cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, source)
-        befores = [row.preceding for row in rows if row.preceding is not None]
-        parts = [row.followers for row in rows if row.followers is not None]
-        if not parts:
+        histories = {row.history for row in rows if row.history is not None}
+        if not histories:
             return batch
+        befores = [row.preceding for row in rows if row.preceding is not None]
         preceding = np.full((len(befores), max(map(len, befores))), NO_TOKEN, np.int64)
         for index, before in enumerate(befores):
             preceding[index, preceding.shape[1] - len(before) :] = before
-        followers = torch.full((*ids.shape, *parts[0].shape[1:]), NO_TOKEN, dtype=parts[0].dtype)
-        for index, part in enumerate(parts):
-            followers[index, : len(part)] = part
+        followers = torch.full((*ids.shape, len(CONTEXT_LENGTHS), MAX_RECENT), NO_TOKEN, dtype=torch.short)
+        for history in histories:
+            places = [index for index, row in enumerate(rows) if row.history is history]
+            for index, part in zip(places, history.followers([rows[index] for index in places]), strict=True):
+                followers[index, : len(part)] = part
         return batch._replace(preceding=torch.from_numpy(preceding), followers=followers)
 
     def to(self, device: "torch.device") -> "Batch":
-        return Batch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
+        """Return a copy on a device; to a GPU it travels while this thread goes on."""
+        pinned = self.pinned() if device.type == "cuda" else self
+        moved = (None if tensor is None else tensor.to(device, non_blocking=True) for tensor in pinned)
+        return Batch(*moved)  # type: ignore[arg-type]
+
+    def pinned(self) -> "Batch":
+        """Return a copy in memory that a GPU reads by itself."""
+        return Batch(*(None if tensor is None else tensor.pin_memory() for tensor in self))  # type: ignore[arg-type]
 
     def tensor_split(self, parts: int) -> "list[Batch]":
         """Split into a number of batches of about equally many rows; with fewer rows than parts, some are empty."""
@@ -479,7 +505,7 @@ class Batches:
         weights: Sequence[float] = (1.0,),
         stride: int | None = None,
         loss_mask: UserLossMask | None = None,
-        config: "ModelConfig | None" = None,
+        config: ModelConfig | None = None,
     ) -> None:
         self.sources = [
             Documents(text, context_length, batch_size, seed, index)

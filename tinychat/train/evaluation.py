@@ -18,6 +18,7 @@ from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.stream import drive
 from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.graph_capture import capture_graph
 from tinychat.model.ngrams import MIN_PROBABILITY
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.tokenizer.token_cache import Ids
@@ -168,7 +169,8 @@ def make_samples(
     was_training = model.training
     model.eval()
     try:
-        batch = AnswerBatch(TorchEngine(model), should_stop)
+        capture = capture_graph if model.head.weight.is_cuda else None
+        batch = AnswerBatch(TorchEngine(model, capture=capture), should_stop)
         texts: dict[Answer, str] = {}
         for prompt, seed in zip(prompts, seeds, strict=True):
             answer = Answer(

@@ -91,6 +91,7 @@ class Loop:
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
         self._began = self._reported_at = 0.0  # set by `run`
         self._reported_step = 0
+        self._told_of_graphs = False
         self._report_due = self._commands_due = 0.0  # report the first step at once
 
     @property
@@ -295,6 +296,9 @@ class Loop:
             parts = f"steps are computed in {self.learner.grad_accum_steps} parts from now on"
             self.report(Noticed(f"memory ran out at step {self.step:,}: {parts}"))
             self.save()  # so that a resumed run starts with as many micro-batches
+        if (graphs := self.learner.graphs) is not None and graphs.failure and not self._told_of_graphs:
+            self._told_of_graphs = True
+            self.report(Noticed(f"no step is recorded, and so each takes longer: {graphs.failure}"))
 
     def _report(self) -> None:
         """Report the steps since the last report."""

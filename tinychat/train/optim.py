@@ -39,7 +39,7 @@ class Muon(Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update the matrices; those of one shape are orthogonalized as one batch, which is faster."""
         for group in self.param_groups:
-            shapes: dict[torch.Size, list[nn.Parameter]] = {}
+            shapes: dict[torch.Size, list[Tensor]] = {}
             for matrix in group["params"]:
                 if matrix.grad is not None:
                     shapes.setdefault(matrix.shape, []).append(matrix)
@@ -47,10 +47,11 @@ class Muon(Optimizer):
                 momenta = self._nesterov_momenta(matrices, group["momentum"])
                 updates = map_matrices(orthogonalize, momenta, self.dtype)
                 lr = group["lr"] * max(1.0, rows / columns) ** 0.5
-                for matrix, update in zip(matrices, updates, strict=True):
-                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=lr)
+                if group["weight_decay"]:
+                    torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+                torch._foreach_sub_(matrices, updates.to(matrices[0].dtype).unbind(), alpha=lr)
 
-    def _nesterov_momenta(self, matrices: list[nn.Parameter], momentum: float) -> Tensor:
+    def _nesterov_momenta(self, matrices: list[Tensor], momentum: float) -> Tensor:
         """Update the momenta and return their Nesterov look-ahead, [N, rows, columns], f32."""
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         for matrix in matrices:

@@ -22,9 +22,7 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
     """Yield the rows of the report, each a heading and a text; fewer for an `Ended` event of an older version."""
     if ended.start_loss is not None:
         yield "start", describe_start(ended)
-    last, best = ended.last_part_loss, ended.best_part_loss
-    rose = last is not None and best is not None and last >= best  # a run that was extended may keep its model anyway
-    if rose and ended.best_step != ended.step and (ended.start_loss is None or ended.best_step):
+    if _has_risen(ended) and (ended.start_loss is None or ended.best_step):
         yield "last", describe_last(ended)
     if ended.training_loss is not None:
         yield "overfits", describe_overfitting(ended)
@@ -33,6 +31,12 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
     if ended.samples and ended.copied_searched:
         yield "copies", describe_copying(ended)
     yield "time", describe_times(ended)
+
+
+def _has_risen(ended: Ended) -> bool:
+    """Return whether the last weights are not the best; those of a run that was extended may be kept nevertheless."""
+    last, best = ended.last_part_loss, ended.best_part_loss
+    return last is not None and best is not None and last >= best and ended.best_step != ended.step
 
 
 def warnings(ended: Ended) -> Iterator[tuple[str, str]]:
@@ -76,7 +80,7 @@ def describe_overfitting(ended: Ended) -> str:
     if ended.overfits_since is not None:
         return f"yes, since step {ended.overfits_since:,}, whose weights are kept: {losses}"
     if gap > SLIGHT_GAP * ended.training_loss:
-        return f"a little: {losses}; val was not rising"
+        return f"a little: {losses}" + ("" if _has_risen(ended) else "; val was not rising")
     return f"no: {losses}"
 
 

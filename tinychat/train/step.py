@@ -18,6 +18,7 @@ from tinychat.tokenizer.token_cache import Ids
 from tinychat.train import distributed
 from tinychat.train.batches import Batch
 from tinychat.train.distributed import ProcessGroup
+from tinychat.train.gradient_graphs import GradientGraphs
 from tinychat.train.launch import OUT_OF_MEMORY_REMEDY, is_out_of_memory
 from tinychat.train.optim import make_optimizers, set_learning_rate
 from tinychat.train.recipe import Recipe
@@ -71,6 +72,10 @@ class Learner:
         self.optimizers = make_optimizers(self._module, recipe)
         wrapped = self.fabric.setup_optimizers(*self.optimizers)
         self._wrapped_optimizers = wrapped if isinstance(wrapped, tuple) else (wrapped,)
+        self.graphs: GradientGraphs | None = None
+        """of the passes, on a single GPU"""
+        if self.fabric.device.type == "cuda" and self.group.size == 1:
+            self.graphs = GradientGraphs(list(self._module.parameters()), self.fabric.device)
         self.learning_rate, self.gradient_norm = 0.0, torch.zeros(())
         """those of the last step; the norm is that before clipping"""
         if weights is not None:
@@ -118,6 +123,8 @@ class Learner:
             weights, optimizers = distributed.scatter((weights, optimizers), self._mesh)
             self._free_gathered_weights()
         self._module.load_state_dict(weights)
+        if self.graphs is not None:  # n-gram counts may be in other tensors now
+            self.graphs.forget()
         for optimizer, values in zip(self.optimizers, optimizers, strict=True):
             optimizer.load_state_dict(values)
         self.grad_accum_steps = max(self.grad_accum_steps, grad_accum_steps)
@@ -136,7 +143,7 @@ class Learner:
             self._module.compile(on=False)
             return str(error).strip().partition("\n")[0]
         finally:
-            self._module.zero_grad()
+            self._clear_gradients()
         return ""
 
     def step(self, batch: Batch, factor: float, step: int = 0, progress: float = 1.0) -> Tensor:
@@ -164,7 +171,7 @@ class Learner:
         self.gradient_norm = distributed.full_tensor(norm)
         for optimizer in self._wrapped_optimizers:
             optimizer.step()
-        self._module.zero_grad()
+        self._clear_gradients()
         return loss
 
     def _gradients(self, batch: Batch, step: int = 0) -> Tensor:
@@ -189,36 +196,52 @@ class Learner:
                         "train with a smaller --context-length, --d-model or --n-layer",
                     ) from None
             self.grad_accum_steps *= 2  # here, where the error and the tensors it holds are gone
-            self._module.zero_grad()
+            self._clear_gradients()
             if self.fabric.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+    def _clear_gradients(self) -> None:
+        """Forget the gradients; those that graphs add to stay where they are, and become 0."""
+        if self.graphs is None:
+            self._module.zero_grad()
+        else:
+            self.graphs.clear()
 
     def _accumulate(self, micro_batches: Sequence[Batch], predicted: int, step: int) -> Tensor:
         """Accumulate the gradients of this process's micro-batches; `predicted` counts the targets of the group."""
         seed = np.random.SeedSequence((self.recipe.seed, step, self.group.process.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         total = torch.zeros((), device=self.fabric.device)
+        if self.graphs is not None and len(micro_batches) == 1 and predicted:
+            variant = self._module.ngrams is not None and self._module.ngrams.holds_share
+            if (replayed := self.graphs.replay(self._backward, micro_batches[0], variant)) is not None:
+                return total + replayed
         for number, batch in enumerate(micro_batches, 1):
             # The group averages over processes: weight each micro-batch by its number of targets.
             weight = self.group.size * int((batch.targets != IGNORED).sum()) / max(1, predicted)
             # Gradients are synchronized once, after the last micro-batch; until then none of them is sharded.
             defer_sync = self.group.size > 1 and number < len(micro_batches) and self._mesh is None
             with self.fabric.no_backward_sync(self._wrapped, enabled=defer_sync):
-                with self.fabric.autocast():  # Fabric applies it to `forward` alone, not to `loss`
-                    # Without targets the mean loss would be undefined; any targets will do, as the weight is 0.
-                    part = self.fabric.to_device(batch if weight else batch._replace(targets=batch.ids))
-                    loss: Tensor = self._wrapped.loss(
-                        part.ids,
-                        part.targets,
-                        source=part.source,
-                        folds=part.folds,
-                        preceding=part.preceding,
-                        followers=part.followers,
-                    )
-                loss = loss * weight
-                self.fabric.backward(loss)
-            total += loss.detach()
+                # Without targets the mean loss would be undefined; any targets will do, as the weight is 0.
+                part = batch if weight else batch._replace(targets=batch.ids)
+                total += self._backward(part.to(self.fabric.device), weight)
         return total
+
+    def _backward(self, batch: Batch, weight: float = 1.0) -> Tensor:
+        """Add the gradients of a batch on the device, times a weight, to the others; return its loss, weighted too."""
+        with self.fabric.autocast():  # Fabric applies it to `forward` alone, not to `loss`
+            loss: Tensor = self._wrapped.loss(
+                batch.ids,
+                batch.targets,
+                source=batch.source,
+                folds=batch.folds,
+                preceding=batch.preceding,
+                followers=batch.followers,
+            )
+        if weight != 1:
+            loss = loss * weight
+        self.fabric.backward(loss)
+        return loss.detach()
 
     def _free_gathered_weights(self) -> None:
         if self._mesh is not None:

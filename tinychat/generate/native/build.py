@@ -29,8 +29,8 @@ FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-pthread")
 PLAIN: Mapping[str, Sequence[str]] = {"plain": ()}
 LEVELS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "x86_64": {
-        "avx512": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
-        "avx2": ("-march=x86-64-v3",),
+        "avx512": ("-march=x86-64-v4", "-mtune=haswell", "-mavx512vnni", "-mprefer-vector-width=512"),
+        "avx2": ("-march=x86-64-v3", "-mtune=haswell"),
         **PLAIN,
     },
     "aarch64": {"neon": ("-march=armv8.2-a+dotprod",), **PLAIN},
