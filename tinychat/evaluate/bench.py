@@ -50,6 +50,8 @@ LOOP_SECONDS = 4.0
 """Duration of the training loop's run, enough for two checkpoints."""
 NOISE_TOKENS = 1_000_000
 """Number of tokens of the random text that the loop trains on, about that of a usual text."""
+CPU_BATCH, GPU_BATCH = 2_048, 65_536
+"""Tokens of a training step: a GPU is busy with many only."""
 NEVER = 1 << 40
 WARMUP_STEPS = 3
 DECODE_TOKENS = 128
@@ -190,7 +192,7 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
     recipe = load_recipe().merged({"device": device, "learning_rate": 1e-4, "embedding_learning_rate": 1e-4})
     machine = find_machine(recipe)
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
-    batch_size = max(1, 2048 // model.config.context_length)
+    batch_size = max(1, (CPU_BATCH if device == "cpu" else GPU_BATCH) // model.config.context_length)
     tokens = batch_size * model.config.context_length
     seconds = StepTimer(recipe)(model.config, batch_size)
     limit = _matmul_limit(torch.bfloat16 if machine.precision == "bf16" else torch.float32, model.head.weight.device)

@@ -83,12 +83,15 @@ class TorchEngine:
                 or self._decode_one_token(requests, sequences, step)
             )
             _check(logits)
-            for row, tokens in enumerate(_describe(logits, ids, top_logprobs)):
-                sequences[row] += (token.id for token in tokens)
-                for token in tokens[: n - step]:
-                    if not ended[row]:
-                        out[row].append(token)
-                        ended[row] = token.id in requests[row].end_ids or len(out[row]) == requests[row].left
+            rows = zip(requests, ids.tolist(), _describe(logits, ids, top_logprobs), strict=True)
+            for row, (request, new_ids, tokens) in enumerate(rows):
+                sequences[row] += new_ids
+                if not ended[row]:
+                    room = min(n, request.left) - len(out[row])
+                    if not request.end_ids.isdisjoint(new_ids):
+                        tokens = tokens[: 1 + next(place for place, id in enumerate(new_ids) if id in request.end_ids)]
+                    out[row] += tokens[:room]
+                    ended[row] = out[row][-1].id in request.end_ids or len(out[row]) == request.left
             step += ids.shape[1]
         return out
 

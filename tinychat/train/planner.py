@@ -556,8 +556,9 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         if config.ngram_order and recipe.attention_dropout is None:  # it takes a third of a step at a long context
             config = dataclasses.replace(config, attention_dropout=0.0)
     compiles = recipe.compile
-    if compiles is None:  # not on a GPU, where the gain is not measured, nor of documents, anew for each length
-        compiles = machine.device == "cpu" and not facts.rows and (draft.available or 0) >= MIN_SECONDS_TO_COMPILE
+    if compiles is None:  # not documents, anew for each length; nor what has not been measured
+        suits = machine.device == "cpu" or (machine.device == "cuda" and not config.ngram_order)
+        compiles = suits and not facts.rows and (draft.available or 0) >= MIN_SECONDS_TO_COMPILE
     is_long = draft.steps >= LONG_RUN and not facts.rows and recipe.from_model is None
     values = {
         "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
