@@ -27,6 +27,19 @@ def test_singular_values_come_near_one(shape: tuple[int, int, int], dtype: torch
     assert (agreement > 0.75).all()
 
 
+@pytest.mark.parametrize("shape", [(2, 64, 16), (2, 16, 64), (2, 16, 33)])
+def test_long_matrices_are_orthogonalized_as_the_definition_says(shape: tuple[int, ...]) -> None:
+    """Also those with singular values a thousandth of the largest, which squares see as a millionth."""
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    matrices = matrices * torch.logspace(0, -3, shape[2])
+    x = matrices.double() / matrices.double().norm(dim=(1, 2), keepdim=True)
+    for _ in range(5):
+        squares = x @ x.mT if shape[1] <= shape[2] else x.mT @ x
+        factor = -4.7750 * squares + 2.0315 * squares @ squares
+        x = 3.4445 * x + (factor @ x if shape[1] <= shape[2] else x @ factor)
+    torch.testing.assert_close(orthogonalize(matrices).double(), x, atol=1e-4, rtol=0)
+
+
 def test_muon_moves_as_its_definition_says() -> None:
     torch.manual_seed(0)
     weight = torch.nn.Parameter(torch.randn(8, 4))

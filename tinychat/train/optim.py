@@ -68,14 +68,44 @@ def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     The result is of `dtype`, with singular values from about 0.7 to 1.2. Computing in bf16, with hardware support,
     takes half the time and trains as well.
     """
-    a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.transpose(1, 2).contiguous() if tall else matrices
     x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(dtype)
+    # Squares lose small singular values in bf16, and in the TF32 of a GPU.
+    is_exact = dtype == torch.float32 and x.device.type == "cpu"
+    x = _iterate_squares(x) if is_exact and x.shape[2] >= 2 * x.shape[1] else _iterate(x)
+    return x.transpose(1, 2) if tall else x
+
+
+def _iterate(x: Tensor) -> Tensor:
+    """Return X [N, rows, columns] after the Newton-Schulz iterations."""
+    a, b, c = NEWTON_SCHULZ
     for _ in range(ITERATIONS):
         squares = x @ x.transpose(1, 2)  # [N, rows, rows]
         x = torch.baddbmm(x, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), x, beta=a)
-    return x.transpose(1, 2) if tall else x
+    return x
+
+
+def _iterate_squares(x: Tensor) -> Tensor:
+    """Do the same in three fifths of the time for an X with many columns.
+
+    Each iteration multiplies X by a polynomial in XXᵀ, and all of these commute. So they are multiplied with each other
+    first, in the size of XXᵀ.
+    """
+
+    def factor_of(squares: Tensor) -> Tensor:
+        a, b, c = NEWTON_SCHULZ
+        factor = torch.baddbmm(squares, squares, squares, beta=b, alpha=c)
+        factor.diagonal(dim1=1, dim2=2).add_(a)
+        return factor
+
+    squares = x @ x.transpose(1, 2)  # [N, rows, rows]
+    product = factor = factor_of(squares)
+    for _ in range(ITERATIONS - 1):
+        squares = factor @ (squares @ factor)
+        factor = factor_of(squares)
+        product = factor @ product
+    return product @ x
 
 
 def _parameter_groups(model: Transformer, recipe: Recipe) -> list[dict[str, Any]]:
