@@ -117,7 +117,7 @@ def test_a_short_text_gets_a_small_model_and_dropout() -> None:
     assert any("by heart" in notice for notice in small.notices)
 
 
-@pytest.mark.parametrize("characters", [460_000, 800_000, 1_200_000, 5_000_000])
+@pytest.mark.parametrize("characters", [120_000, 250_000, 460_000, 800_000, 1_200_000, 5_000_000])
 def test_layers_beside_ngrams_leave_a_model_about_four_bytes_a_character(characters: int) -> None:
     for seconds in (15, 60, 900, 36_000):
         config = plan(characters=characters, seconds=seconds, rate=1e12).config

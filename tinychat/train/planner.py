@@ -228,10 +228,10 @@ WINDOW_SIZES = (
 """Sizes of models of a running text without n-grams: short windows make quicker steps, and hardly a worse model."""
 NGRAM_SIZES = (
     Size(2, 64, 256, 8, 0),
-    Size(3, 96, 512, 4, 40),
-    Size(4, 96, 512, 4, 60),
-    Size(3, 128, 512, 4, 80),
-    Size(4, 128, 512, 4, 180),
+    Size(3, 64, 512, 4, 60),
+    Size(3, 96, 512, 4, 400),
+    Size(4, 96, 512, 4, 500),
+    Size(4, 128, 512, 4, 1_200),
     Size(6, 192, 512, 4, 4_000),
     Size(6, 256, 512, 8, 6_000),
     Size(6, 384, 512, 16, 10_000),
@@ -248,9 +248,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
-SHORT_TEXT_PARAMETERS, NGRAM_PARAMETERS = 340_000, 1.0
-"""Most parameters of the layers beside n-grams: for a short text, and for each character of a longer one, whose model
-then takes four bytes a character, of which counts take 1.8."""
+NGRAM_PARAMETERS = 1.0
+"""Most parameters of the layers beside n-grams for each character of a text, whose model then takes four bytes a
+character, of which counts take 1.8."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -269,7 +269,7 @@ def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     """Return the sizes that a text is long enough for, with or without n-grams."""
     max_parameters: float = 200_000 + 8 * facts.characters
     if ngrams:
-        max_parameters = min(max_parameters, max(SHORT_TEXT_PARAMETERS, NGRAM_PARAMETERS * facts.characters))
+        max_parameters = min(max_parameters, NGRAM_PARAMETERS * facts.characters)
     sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
     return [size for size in sizes if size.parameters <= max_parameters] or sizes[:1]
 
