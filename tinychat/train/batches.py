@@ -437,8 +437,9 @@ class Batch(NamedTuple):
 
     def to(self, device: "torch.device") -> "Batch":
         """Return a copy on a device; to a GPU it travels while this thread goes on."""
-        pinned = self.pinned() if device.type == "cuda" else self
-        moved = (None if tensor is None else tensor.to(device, non_blocking=True) for tensor in pinned)
+        is_cuda = device.type == "cuda"
+        tensors = self.pinned() if is_cuda else self
+        moved = (None if tensor is None else tensor.to(device, non_blocking=is_cuda) for tensor in tensors)
         return Batch(*moved)  # type: ignore[arg-type]
 
     def pinned(self) -> "Batch":
