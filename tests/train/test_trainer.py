@@ -383,7 +383,7 @@ def wait_for(run: RunFolder, kind: type, seconds: float = 120) -> None:
 def test_a_load_while_steps_were_timed_is_corrected_before_the_first_step(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text.write_text(6 * text.read_text("utf-8"), encoding="utf-8")  # long enough for several sizes
+    text.write_text(60 * text.read_text("utf-8"), encoding="utf-8")  # long enough for several sizes
 
     def planned(slow: int) -> tuple[ModelConfig, int]:
         """The architecture if the first timings are slow, and the number of timings."""
