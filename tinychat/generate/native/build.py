@@ -36,7 +36,10 @@ LEVELS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "aarch64": {"neon": ("-march=armv8.2-a+dotprod",), **PLAIN},
 }
 """Instruction sets that the kernel is compiled for, by family of processors, the best first, each with its flags. Which
-of them this processor has is found when the library is loaded."""
+of them this processor has is found when the library is loaded.
+
+From version 13 on, GCC's default tuning splits some fused multiply-adds and not others, so that a sum would depend on
+how many rows and threads share the work; its tuning for Haswell does not."""
 FAMILIES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
 COMPILER_TIMEOUT = 600
 """Seconds: it needs ten on an idle machine, and minutes on a busy one, where a wheel without the kernel is no help."""
