@@ -32,9 +32,9 @@ from tinychat.store.models import (
     TRAINING,
     ModelInfo,
     find_model,
-    map_weights,
     open_info,
     read_tokenizers,
+    read_weights,
     save_model,
 )
 from tinychat.tokenizer.chat_template import ChatTemplate
@@ -283,7 +283,7 @@ def test_counts_take_less_than_two_and_a_half_bytes_of_memory_each(tmp_path: Pat
         info = save(tmp_path / f"{order}", tokenizer, text=text, ngram_order=order, n_layer=1, d_model=8)
         write_page(info, tmp_path / f"{order}.html")
         sizes += in_node(tmp_path / f"{order}.html", ("memory", None))
-        counts = map_weights(info)["ngrams.tokens"].shape[0] if order else 0
+        counts = len(read_weights(info)["ngrams.tokens"]) if order else 0
     assert counts > 100_000
     assert sizes[1] - sizes[0] < 2.5 * counts + 65_536  # in whole pages
 

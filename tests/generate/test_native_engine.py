@@ -449,10 +449,17 @@ def test_counts_that_contradict_one_another_are_refused_by_both_engines(tmp_path
                 opened(info)
 
     NativeEngine(info)
-    tokens, counts, others, _, is_first, is_context = (packed[name] for name in PACKED)
-    refused("tokens", tokens.float())
-    refused("tokens", tokens.index_fill(0, torch.tensor(2), VOCABULARY))
-    refused("tokens", tokens.flip(0))  # they descend
+    quotients, remainders, remainder_bits, counts, others, _, is_first, is_context = (packed[name] for name in PACKED)
+    refused("quotients", quotients.float())
+    refused("quotients", quotients[:-1])
+    refused("quotients", quotients[:0])
+    refused("quotients", torch.cat((quotients.new_zeros(1), quotients)))  # ranks beyond the tokens
+    refused("quotients", quotients.flip(0))
+    refused("remainders", torch.cat((remainders, remainders.new_zeros(1))))
+    refused("remainder_bits", remainder_bits[:-1])
+    refused("remainder_bits", torch.cat((remainder_bits, remainder_bits[:1])))
+    refused("remainder_bits", remainder_bits + 1)  # then there are too few remainders
+    refused("remainder_bits", remainder_bits + 16)
     refused("counts", counts[:-1])
     refused("counts", counts.index_fill(0, torch.tensor(0), 0b01010101))  # then there are too many others
     refused("byte_counts", others[:-1])
@@ -464,7 +471,6 @@ def test_counts_that_contradict_one_another_are_refused_by_both_engines(tmp_path
     refused("is_context", is_context | is_first.flip(0))
     refused("is_context", is_context.flip(0))  # contexts lead to one another
     refused("is_context", is_context.float())
-    refused("tokens", tokens[:0])
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])

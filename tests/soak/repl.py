@@ -104,7 +104,7 @@ class Repl:
         self._sees("› ".encode())
 
     def usage(self) -> Usage:
-        """Return what the process uses now, but for threads that end within a second, such as that which measures text."""
+        """Return what the process uses now, without threads that end within a second."""
         readings = [self._usage()]
         for _ in range(READINGS - 1):
             time.sleep(1 / READINGS)

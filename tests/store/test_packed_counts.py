@@ -1,4 +1,4 @@
-"""Counts in a weight file: all of them come back, in about a byte and a half each."""
+"""Counts in a weight file: all of them come back, in about a byte each."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinychat.errors import ModelError
 from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import NGrams
 from tinychat.store.packed_counts import PACKED, UNPACKED, pack_arrays, pack_counts, unpack_counts
@@ -51,8 +52,29 @@ def test_large_counts_and_vocabularies_come_back_and_small_counts_take_two_bits(
     size = sum(tensor.numel() * tensor.element_size() for tensor in packed.values())
     others = counts["ngrams.counts"] > 3
     assert len(packed["ngrams.byte_counts"]) == others.sum()
-    bytes_of_token = 1 if vocab_size <= 256 else 2
-    assert size <= entries * (bytes_of_token + 0.5) + others.sum() + 4 * len(packed["ngrams.large_counts"]) + 3
+    assert size <= entries * 0.9 + others.sum() + 4 * len(packed["ngrams.large_counts"]) + 3
+
+
+def test_gaps_take_the_bits_that_the_paper_says() -> None:
+    """A gap g takes ⌊g / 2ᵏ⌋ + 1 + k bits (Rice, Plaunt 1971), and the empty context's ranks are tokens."""
+    nothing = {name: torch.zeros(1, dtype=torch.long) for name in UNPACKED}
+    tokens = torch.tensor([0, 21, 22, 61])
+    counts = nothing | {"ngrams.widths": torch.tensor([4]), "ngrams.tokens": tokens, "ngrams.counts": torch.ones(4)}
+    packed = pack_counts(counts, 64)
+    assert packed["ngrams.remainder_bits"].tolist() == [3]  # of the gaps 0, 20, 0, 38
+    bits = np.unpackbits(packed["ngrams.quotients"].numpy(), bitorder="little")
+    assert bits.tolist() == [1, *(0, 0, 1), 1, *(0, 0, 0, 0, 1), *[0] * 6]
+    low = np.unpackbits(packed["ngrams.remainders"].numpy(), bitorder="little")
+    assert low.tolist() == [*(0, 0, 0), *(0, 0, 1), *(0, 0, 0), *(0, 1, 1), *[0] * 4]
+    assert unpack_counts(packed, 64)["ngrams.tokens"].tolist() == tokens.tolist()
+
+
+def test_counts_whose_suffix_lacks_a_follower_are_refused() -> None:
+    counts = counts_of([0, 1, 2, 3] * 9, 4, 3)
+    last = counts["ngrams.tokens"].clone()
+    last[-1] = (last[-1] + 1) % 4
+    with pytest.raises(ModelError, match="contradict"):
+        pack_counts(counts | {"ngrams.tokens": last}, 4)
 
 
 def test_nothing_counted_is_the_empty_context() -> None:

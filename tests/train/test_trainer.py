@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import training
-from training import TINY, events, train, weights
+from training import QUICK, TINY, events, train, weights
 
 from tinychat.config.settings import SettingStore
 from tinychat.corpus.sources import read_sources
@@ -248,6 +248,17 @@ def test_the_best_weights_are_kept_when_the_text_is_memorized(tmp_path: Path) ->
     assert ended.overfits_since == ended.best_step == 20 * (losses.index(min(losses)) + 1)
     assert (ended.best_part_loss, ended.last_part_loss) == (min(losses), losses[-1])
     assert ended.training_loss < ended.loss
+
+
+@pytest.mark.slow
+def test_a_model_of_a_short_text_takes_at_most_four_bytes_a_character(tmp_path: Path) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(docs.glob("*.md")))[:105_000]
+    (tmp_path / "docs.txt").write_text(text, encoding="utf-8")
+    run = prepare_run(load_recipe().merged({**QUICK, "sources": [str(tmp_path / "docs.txt")], "steps": 2}))
+    assert train(run) == 0
+    assert len(text) == 105_000
+    assert sum(path.stat().st_size for path in find_model(run.name).iterdir()) <= 4 * len(text)
 
 
 @pytest.mark.slow

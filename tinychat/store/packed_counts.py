@@ -1,11 +1,14 @@
-"""Pack n-gram counts for a weight file: a byte and a half for each pair of a context and a token that followed it.
+"""Pack n-gram counts for a weight file: about a byte for each pair of a context and a token that followed it.
 
 A context is never written down. Its last token followed the context before it, so the pair of these two is an entry as
 well: a bit of that entry says that the pair is a context itself. Contexts come in the order of those bits, from the
-empty one on; so each level of the tree of contexts stands whole before the next one (see `NGrams`). The tokens of a
-context ascend. Four pairs in five occur up to three times, which two bits say.
+empty one on; so each level of the tree of contexts stands whole before the next one (see `NGrams`). What follows a
+context has also followed its suffix, the context without its first token. So an entry's token is given by its rank
+among the tokens that follow the suffix, which are few; ranks ascend, and the gaps between them are small. They are
+written as Rice codes (Rice, Plaunt 1971): some low bits as they are, the rest in unary. Four pairs in five occur up to
+three times, which two bits say.
 
-Shapes: N contexts, E entries, B counts of 4 or more, M counts of 255 or more.
+Shapes: N contexts, E entries, L levels, B counts of 4 or more, M counts of 255 or more.
 """
 
 from collections import deque
@@ -23,15 +26,20 @@ PREFIX = "ngrams."
 UNPACKED = tuple(f"{PREFIX}{name}" for name in ("contexts", "widths", "tokens", "counts"))
 """In memory: numbers of contexts [N], how many entries each has [N], and the entries' tokens [E] and counts [E]."""
 PACKED = tuple(
-    f"{PREFIX}{name}" for name in ("tokens", "counts", "byte_counts", "large_counts", "is_first", "is_context")
-)
-"""In a file: tokens [E]; counts up to 3, four a byte, or 0 for others [⌈E / 4⌉]; those others up to 254 [B], or 255 for
-larger ones [M]; and bits of entries, eight a byte [⌈E / 8⌉]: whether an entry is the first of its context, and whether
-it makes a context itself."""
+    f"{PREFIX}{name}"
+    for name in (
+        "quotients", "remainders", "remainder_bits", "counts", "byte_counts", "large_counts", "is_first", "is_context",
+    )
+)  # fmt: skip
+"""In a file: of the gap before each entry's rank, as many zero bits as its high bits say and a one [E ones]; its low
+bits, the lowest first; how many those are at each level [L]; counts up to 3, four a byte, or 0 for others [⌈E / 4⌉];
+those others up to 254 [B], or 255 for larger ones [M]; and bits of entries, eight a byte [⌈E / 8⌉]: whether an entry is
+the first of its context, and whether it makes a context itself."""
 PER_BYTE, SMALL = 4, 3
 """How many small counts a byte holds, and the largest of them."""
 LARGE = 255
 """Stands for a count that is too large for a byte."""
+MOST_LOW_BITS = 15
 
 _newest: "deque[tuple[list[Tensor], int, dict[str, Tensor]]]" = deque(maxlen=1)
 """The counts packed last: a trainer saves its model many times, and its counts never change."""
@@ -41,8 +49,12 @@ def pack_counts(weights: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, 
     """Return counts as they are stored in a file; contexts that nothing follows are left out.
 
     Args:
-        weights: has the tensors `UNPACKED`, whose contexts are all reached from the empty one.
+        weights: has the tensors `UNPACKED`: contexts that are all reached from the empty one, whose suffixes are there,
+            too, and are followed by all that follows them.
         vocab_size: of the tokens.
+
+    Raises:
+        ModelError: If some suffix is not there, or does not have all followers.
     """
     import torch
 
@@ -60,17 +72,30 @@ def pack_arrays(*unpacked: "npt.NDArray[np.integer[Any]]", vocab_size: int) -> "
 
     contexts, widths, tokens, counts = (values.astype(np.int64) for values in unpacked)
     contexts, widths = contexts[widths > 0], widths[widths > 0]
+    starts = np.cumsum(widths) - widths
     is_first = np.zeros(len(tokens), dtype=bool)
-    is_first[np.cumsum(widths) - widths] = True
+    is_first[starts] = True
     numbers = np.repeat(contexts, widths)
     longest = contexts.max(initial=0)
     may_be = numbers <= (longest - 1) // vocab_size  # else the number of the pair might not fit in 64 bits
     pairs = np.where(may_be, numbers, 0) * vocab_size + tokens + 1
     is_context = may_be & np.isin(pairs, contexts)
+    levels = np.repeat(_lengths(contexts, vocab_size), widths)  # [E]
+    ranks = _ranks(contexts, starts, widths, tokens, vocab_size)
+    gaps = np.diff(ranks, prepend=0) - 1
+    gaps[is_first] = ranks[is_first]
+    low_bits = np.array([_fewest_bits(gaps[levels == level]) for level in range(levels.max(initial=-1) + 1)], np.uint8)
+    widths_of_low = low_bits[levels].astype(np.int64)
+    quotients = np.zeros(int((gaps >> widths_of_low).sum()) + len(gaps), dtype=bool)
+    quotients[np.cumsum((gaps >> widths_of_low) + 1) - 1] = True
+    places = np.arange(MOST_LOW_BITS)
+    remainders = (gaps[:, None] >> places & 1)[places < widths_of_low[:, None]]
     small = np.where((counts >= 1) & (counts <= SMALL), counts, 0).astype(np.uint8)
     quads = np.pad(small, (0, -len(small) % PER_BYTE)).reshape(-1, PER_BYTE)
     packed = (
-        tokens.astype(np.uint8 if vocab_size <= 256 else np.int16),
+        np.packbits(quotients, bitorder="little"),
+        np.packbits(remainders.astype(bool), bitorder="little"),
+        low_bits,
         (quads << np.arange(0, 8, 2, dtype=np.uint8)).sum(axis=1, dtype=np.uint8),
         counts[small == 0].clip(max=LARGE).astype(np.uint8),
         counts[counts >= LARGE].astype(np.int32),
@@ -91,18 +116,18 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
 
     if any(packed[name].is_floating_point() for name in PACKED):
         raise _contradiction()
-    tokens, quads, bytes_, large, *bits = (packed[name].numpy() for name in PACKED)
-    size = len(tokens)
+    unary, low, low_bits, quads, bytes_, large, *bits = (packed[name].numpy() for name in PACKED)
+    quotients = np.diff(np.flatnonzero(np.unpackbits(unary, bitorder="little")), prepend=-1) - 1  # [E]
+    size = len(quotients)
     small = (quads[:, None] >> np.arange(0, 8, 2, dtype=np.uint8) & SMALL).reshape(-1)[:size]
     is_first, is_context = (np.unpackbits(each, bitorder="little")[:size].astype(bool) for each in bits)
     starts = np.flatnonzero(is_first)
     if (
         any(len(each) != -(-size // 8) for each in bits)
-        or not ((tokens >= 0) & (tokens < vocab_size)).all()
         or starts[:1].any()
         or (size > 0) != (len(starts) > 0)
         or is_context.sum() != max(0, len(starts) - 1)
-        or (np.diff(tokens.astype(np.int32))[~is_first[1:]] <= 0).any()  # tokens of a context ascend
+        or (low_bits > MOST_LOW_BITS).any()
         or len(quads) != -(-size // PER_BYTE)
         or (small == 0).sum() != len(bytes_)
         or (bytes_ == LARGE).sum() != len(large)
@@ -113,21 +138,114 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
     counts = small.astype(np.int32)
     counts[small == 0] = others
     widths = np.diff(starts, append=size)
-    contexts = np.zeros(max(1, len(starts)), dtype=np.int64)
-    makers = np.flatnonzero(is_context)  # [N - 1], the entries that make the contexts after the empty one
-    rows = np.searchsorted(starts, makers, side="right") - 1
-    end = 1
-    while end < len(contexts):  # level by level: an entry makes a context of its own context, which is known by then
-        made = int(np.searchsorted(rows, end)) + 1
-        if made <= end:
-            raise _contradiction()
-        level = slice(end - 1, made - 1)
-        contexts[end:made] = contexts[rows[level]] * vocab_size + tokens[makers[level]] + 1
-        end = made
+    low = np.unpackbits(low, bitorder="little")
+    contexts, tokens = _follow(quotients, low, low_bits.tolist(), starts, is_context, vocab_size)
     if not (np.diff(contexts) > 0).all():  # they are longer than any that fit in 64 bits
         raise _contradiction()
     unpacked = (contexts, widths.astype(np.int16) if size else np.zeros(1, np.int16), tokens.astype(np.int16), counts)
     return {name: torch.from_numpy(values) for name, values in zip(UNPACKED, unpacked, strict=True)}
+
+
+def _lengths(contexts: "npt.NDArray[np.int64]", vocab_size: int) -> "npt.NDArray[np.int64]":
+    """Return the number of tokens of each context, [N]."""
+    import numpy as np
+
+    shortest = [1]  # the lowest numbers of contexts of 1, 2, … tokens
+    while shortest[-1] <= contexts.max(initial=0):
+        shortest.append(shortest[-1] * vocab_size + 1)
+    return np.searchsorted(np.array(shortest[:-1], dtype=np.int64), contexts, side="right")
+
+
+def _ranks(
+    contexts: "npt.NDArray[np.int64]",
+    starts: "npt.NDArray[np.int64]",
+    widths: "npt.NDArray[np.int64]",
+    tokens: "npt.NDArray[np.int64]",
+    vocab_size: int,
+) -> "npt.NDArray[np.int64]":
+    """Return the rank of each entry's token among those that follow its context's suffix, [E]."""
+    import numpy as np
+
+    lengths = _lengths(contexts, vocab_size)
+    powers = np.array([vocab_size**length for length in range(lengths.max(initial=0))], dtype=np.int64)
+    after = lengths > 0
+    of_rest = powers[lengths[after] - 1]  # [N − 1]
+    lowest = (powers.cumsum() - powers)[lengths[after] - 1]  # numbers of the suffixes' length begin there
+    suffixes = contexts[after] - (contexts[after] - lowest) // of_rest * of_rest
+    rows = np.searchsorted(contexts, suffixes)
+    cells = np.repeat(np.arange(len(contexts)), widths) * vocab_size + tokens  # [E], ascending
+    ranks = tokens.copy()
+    if len(rows):
+        first = int(widths[0])
+        begins = np.repeat(rows, widths[1:])
+        found = np.searchsorted(cells, begins * vocab_size + tokens[first:])
+        found_cells = cells[found.clip(max=len(cells) - 1)]
+        if not (contexts[rows] == suffixes).all() or not (found_cells == begins * vocab_size + tokens[first:]).all():
+            raise _contradiction()
+        ranks[first:] = found - starts[begins]
+    return ranks
+
+
+def _fewest_bits(gaps: "npt.NDArray[np.int64]") -> int:
+    """Return the number of low bits with which the Rice codes of some gaps take the fewest bits."""
+    return min(range(MOST_LOW_BITS + 1), key=lambda bits: int((gaps >> bits).sum()) + bits * len(gaps))
+
+
+def _follow(
+    quotients: "npt.NDArray[np.int64]",
+    low: "npt.NDArray[np.uint8]",
+    low_bits: list[int],
+    starts: "npt.NDArray[np.int64]",
+    is_context: "npt.NDArray[np.bool_]",
+    vocab_size: int,
+) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
+    """Return the numbers of the contexts [N], and the tokens of the entries [E], level by level.
+
+    Args:
+        quotients: [E], high bits of the gaps.
+        low: low bits of all gaps, one after the other.
+        low_bits: how many those of an entry are, at each level.
+        starts: [N], the first entry of each context.
+        is_context: [E], whether an entry makes a context.
+        vocab_size: of the tokens.
+    """
+    import numpy as np
+
+    size = len(quotients)
+    contexts, suffixes = np.zeros((2, max(1, len(starts))), dtype=np.int64)
+    tokens = np.zeros(size, dtype=np.int64)
+    made = np.where(is_context, is_context.cumsum(), 0)  # [E], the context that each entry makes; 0: none
+    ends = np.append(starts[1:], size)
+    begin, end, used, level = 0, min(1, len(starts)), 0, 0
+    while begin < end:
+        rows = np.repeat(np.arange(begin, end), ends[begin:end] - starts[begin:end])
+        entries = slice(starts[begin], ends[end - 1])
+        bits = low_bits[level] if level < len(low_bits) else 0
+        lows = low[used : used + len(rows) * bits]
+        used += len(lows)
+        if len(lows) < len(rows) * bits:
+            raise _contradiction()
+        steps = (quotients[entries] << bits) + lows.reshape(len(rows), bits) @ (1 << np.arange(bits)) + 1
+        sums = steps.cumsum()
+        ranks = sums - (sums - steps)[starts[rows] - starts[begin]] - 1
+        is_maker = is_context[entries]
+        makers = made[entries][is_maker]
+        if level == 0:
+            tokens[entries] = ranks
+            known = (ranks < vocab_size).all()
+        else:
+            same = starts[suffixes[rows]] + ranks  # the entries of the suffixes
+            known = bool((same < ends[suffixes[rows]]).all()) and bool(made[same[is_maker]].all())
+            if known:
+                tokens[entries] = tokens[same]
+                suffixes[makers] = made[same[is_maker]]
+        if not known:
+            raise _contradiction()
+        contexts[makers] = contexts[rows[is_maker]] * vocab_size + tokens[entries][is_maker] + 1
+        begin, end, level = end, end + len(makers), level + 1
+    if begin < len(starts) or level != len(low_bits) or -(-used // 8) * 8 != len(low):
+        raise _contradiction()
+    return contexts, tokens
 
 
 def _contradiction() -> ModelError:

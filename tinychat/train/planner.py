@@ -203,6 +203,10 @@ class Size:
         """Number of parameters of the layers, whose feed-forward is four times as wide."""
         return 12 * self.n_layer * self.d_model**2
 
+    def model_parameters(self, vocab_size: int) -> int:
+        """Return the number of parameters of the layers, the embedding and the head."""
+        return self.parameters + 2 * vocab_size * self.d_model
+
 
 SIZES = (
     Size(2, 64, 64, 16, 0),
@@ -248,9 +252,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
-NGRAM_PARAMETERS = 1.0
-"""Most parameters of the layers beside n-grams for each character of a text, whose model then takes four bytes a
-character, of which counts take 1.8."""
+MODEL_BYTES, COUNT_BYTES, OTHER_BYTES = 4.0, 1.35, 60_000
+"""Most bytes of a model with n-grams for each character of its text; those that counts take; and those of a model's
+other files and weights, of any text. Layers and embeddings, in two bytes each, have the rest."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -267,11 +271,13 @@ def step_work(config: ModelConfig, batch_size: int) -> float:
 
 def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     """Return the sizes that a text is long enough for, with or without n-grams."""
-    max_parameters: float = 200_000 + 8 * facts.characters
-    if ngrams:
-        max_parameters = min(max_parameters, NGRAM_PARAMETERS * facts.characters)
+    most = 200_000 + 8 * facts.characters
     sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
-    return [size for size in sizes if size.parameters <= max_parameters] or sizes[:1]
+    long_enough = [size for size in sizes if size.parameters <= most]
+    if ngrams:
+        room = ((MODEL_BYTES - COUNT_BYTES) * facts.characters - OTHER_BYTES) / 2
+        long_enough = [size for size in long_enough if size.model_parameters(facts.vocab_size) <= room]
+    return long_enough or sizes[:1]
 
 
 def choose_heads(d_model: int) -> int:

@@ -66,7 +66,7 @@ enum { LANES = 4 };
 enum { WIDEST = 8 };
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, MAX_ORDER = 64, LARGE_COUNT = 255 };
+enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, MAX_ORDER = 64, LARGE_COUNT = 255, MAX_LOW_BITS = 15 };
 /* As in model/config.py. */
 enum { NUM_CONTEXT_LENGTHS = 8, LONGEST_CONTEXT = 16, MAX_RECENT = 8, EVIDENCE_WIDTH = 32 };
 enum { MAX_LEVELS = MAX_ORDER + NUM_CONTEXT_LENGTHS };
@@ -1030,6 +1030,12 @@ static int end_of(const NGrams *ngrams, int context, int start) {
     return at * 64 + __builtin_ctzll(word);
 }
 
+/* Return the context that an entry makes: its own with its token at the end; −1: none. */
+static int made_by(const NGrams *ngrams, int entry) {
+    const uint64_t word = ngrams->is_context[entry / 64], bit = (uint64_t)1 << entry % 64;
+    return word & bit ? ngrams->contexts_before[entry / 64] + __builtin_popcountll(word & (bit - 1)) + 1 : -1;
+}
+
 /* Return the context that a token makes with one before it; −1: not counted. */
 static int next_context(const NGrams *ngrams, int context, int32_t token) {
     int low = start_of(ngrams, context), count = end_of(ngrams, context, low) - low;
@@ -1037,9 +1043,7 @@ static int next_context(const NGrams *ngrams, int context, int32_t token) {
         half = count / 2;
         low += token_of(ngrams, low + half - 1) < token ? half : 0;
     }
-    if (count == 0 || token_of(ngrams, low) != token) return -1;
-    const uint64_t word = ngrams->is_context[low / 64], bit = (uint64_t)1 << low % 64;
-    return word & bit ? ngrams->contexts_before[low / 64] + __builtin_popcountll(word & (bit - 1)) + 1 : -1;
+    return count && token_of(ngrams, low) == token ? made_by(ngrams, low) : -1;
 }
 
 /* Find the context in the training text of the last `length` of some ids; −1: not counted. */
@@ -2096,6 +2100,24 @@ static void read_small_layer(Reader *reader, SmallLayer *layer, int inputs, int 
 
 static int bit_of(const Tensor *bits, int64_t index) { return ((const uint8_t *)bits->data)[index / 8] >> index % 8 & 1; }
 
+/* Gaps between the ranks of entries, as store/packed_counts.py packs them. */
+typedef struct {
+    const Tensor *quotients, *remainders, *remainder_bits;
+    int64_t quotient, remainder; /* the next bit of each */
+} Gaps;
+
+/* Return the next gap, of an entry at some level; −1: there is none. */
+static int64_t read_gap(Gaps *gaps, int level) {
+    const int64_t end = gaps->quotients->count * 8;
+    const int low_bits = level < gaps->remainder_bits->count ? ((const uint8_t *)gaps->remainder_bits->data)[level] : MAX_LOW_BITS + 1;
+    int64_t gap = 0;
+    while (gaps->quotient < end && !bit_of(gaps->quotients, gaps->quotient)) gap++, gaps->quotient++;
+    if (gaps->quotient++ == end || low_bits > MAX_LOW_BITS || gaps->remainder + low_bits > gaps->remainders->count * 8) return -1;
+    gap <<= low_bits;
+    for (int i = 0; i < low_bits; i++) gap |= (int64_t)bit_of(gaps->remainders, gaps->remainder++) << i;
+    return gap;
+}
+
 static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     const int order = config->ngram_order, levels = order + NUM_CONTEXT_LENGTHS;
     if (order > MAX_ORDER) reader->failed = 1;
@@ -2106,19 +2128,25 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->recency = read_needed(reader, NUM_CONTEXT_LENGTHS * MAX_RECENT);
     for (int i = 0; i < NUM_CONTEXT_LENGTHS * MAX_RECENT && !reader->failed; i++)
         ngrams->recency[i] = (float)portable_exp(fminf(fmaxf(ngrams->recency[i], -30), 30));
-    if (reader->failed || reader->end - reader->next < 6) {
+    if (reader->failed || reader->end - reader->next < 8) {
         reader->failed = 1;
         return;
     }
     /* as store/packed_counts.py packs them */
-    const Tensor *tokens = reader->next++, *quads = reader->next++, *others = reader->next++, *large = reader->next++,
-                 *is_first = reader->next++, *is_context = reader->next++;
-    const int64_t entries = tokens->count, bytes = (entries + 7) / 8;
-    reader->failed = (tokens->kind != U8 && tokens->kind != I16) || quads->kind != U8 || others->kind != U8 ||
-                     large->kind != I32 || is_first->kind != U8 || is_context->kind != U8 ||
-                     quads->count != (entries + 3) / 4 || is_first->count != bytes || is_context->count != bytes;
+    Gaps gaps = {reader->next, reader->next + 1, reader->next + 2, 0, 0};
+    reader->next += 3;
+    const Tensor *quads = reader->next++, *others = reader->next++, *large = reader->next++, *is_first = reader->next++,
+                 *is_context = reader->next++;
+    reader->failed = gaps.quotients->kind != U8 || gaps.remainders->kind != U8 || gaps.remainder_bits->kind != U8 ||
+                     quads->kind != U8 || others->kind != U8 || large->kind != I32 || is_first->kind != U8 || is_context->kind != U8;
     if (reader->failed) return;
-    int64_t count = 0, known = 1, context = -1, next_other = 0, next_large = 0;
+    int64_t entries = 0;
+    for (int64_t i = 0; i < gaps.quotients->count; i++) entries += __builtin_popcount(((const uint8_t *)gaps.quotients->data)[i]);
+    const int64_t bytes = (entries + 7) / 8;
+    reader->failed = entries > INT32_MAX / 2 || quads->count != (entries + 3) / 4 || is_first->count != bytes || is_context->count != bytes;
+    if (reader->failed) return;
+    int64_t count = 0, known = 1, context = -1, next_other = 0, next_large = 0, level_end = 0, rank = 0;
+    int level = -1, suffix = 0, suffix_start = 0, suffix_end = 0;
     for (int64_t entry = 0; entry < entries; entry++) count += bit_of(is_first, entry);
     count = count ? count : 1; /* the empty context is there in any case */
     ngrams->count = (int)count;
@@ -2133,22 +2161,38 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->is_context = allocate(entries / 64 + 1, sizeof *ngrams->is_context);
     ngrams->contexts_before = allocate(entries / 64 + 1, sizeof *ngrams->contexts_before);
     if (!IS_SPARING) ngrams->summaries = allocate(count, sizeof *ngrams->summaries);
-    reader->failed = entries > INT32_MAX / 2 || !ngrams->starts || !ngrams->tokens || !ngrams->counts || !ngrams->large ||
-                     !ngrams->large_entries || !ngrams->is_context || !ngrams->contexts_before ||
+    int32_t *suffixes = allocate(count, sizeof *suffixes); /* the contexts without their first tokens */
+    reader->failed = !ngrams->starts || !ngrams->tokens || !ngrams->counts || !ngrams->large || !ngrams->large_entries ||
+                     !ngrams->is_context || !ngrams->contexts_before || !suffixes ||
                      (IS_SPARING ? !ngrams->is_first : !ngrams->summaries);
     if (IS_SPARING && !reader->failed) ngrams->is_first[0] = 1; /* of the empty context, also if it has no entries */
     for (int64_t entry = 0; entry < entries && !reader->failed; entry++) {
-        const int64_t token = read_integer(tokens, entry);
         int64_t times = ((const uint8_t *)quads->data)[entry / 4] >> entry % 4 * 2 & 3; /* 0: a byte says it */
         if (!times && next_other < others->count) times = read_integer(others, next_other++);
         else if (!times) reader->failed = 1;
         if (entry % 64 == 0) ngrams->contexts_before[entry / 64] = (int32_t)known - 1;
-        const int begins = bit_of(is_first, entry), is_ascending = begins || (entry && token_of(ngrams, (int)entry - 1) < token);
+        const int begins = bit_of(is_first, entry);
         context += begins;
+        reader->failed |= context < 0 || context >= known || context >= count;
+        if (reader->failed) break;
         if (begins && !IS_SPARING) ngrams->starts[context] = (int32_t)entry;
         else if (begins && context % 64 == 0) ngrams->starts[context / 64] = (int32_t)entry;
         if (begins && IS_SPARING) ngrams->is_first[entry / 64] |= (uint64_t)1 << entry % 64;
-        if (context < 0 || context >= known || token < 0 || token >= config->vocab_size || !is_ascending) reader->failed = 1;
+        if (begins && context == level_end) {
+            level++;
+            level_end = known;
+        }
+        if (begins && level) { /* what it is followed by, its suffix is followed by, too */
+            suffix = suffixes[context];
+            suffix_start = start_of(ngrams, suffix);
+            suffix_end = end_of(ngrams, suffix, suffix_start);
+        }
+        const int64_t gap = read_gap(&gaps, level);
+        rank = begins ? gap : rank + 1 + gap;
+        reader->failed |= gap < 0 || rank >= (level ? suffix_end - suffix_start : config->vocab_size);
+        if (reader->failed) break;
+        const int same = suffix_start + (int)rank; /* the entry of its suffix */
+        const int64_t token = level ? token_of(ngrams, same) : rank;
         if (ngrams->is_wide) ((int16_t *)ngrams->tokens)[entry] = (int16_t)token;
         else ngrams->tokens[entry] = (uint8_t)token;
         ngrams->counts[entry] = (uint8_t)times;
@@ -2159,9 +2203,13 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
         } else if (times == LARGE_COUNT) reader->failed = 1;
         if (!bit_of(is_context, entry)) continue;
         ngrams->is_context[entry / 64] |= (uint64_t)1 << entry % 64;
-        reader->failed |= known++ == count;
+        const int shorter = level ? made_by(ngrams, same) : 0;
+        reader->failed |= known == count || shorter < 0;
+        if (!reader->failed) suffixes[known++] = shorter;
     }
-    if (reader->failed || known != count || next_other != others->count || next_large != large->count || context != (entries ? count - 1 : -1)) {
+    free(suffixes);
+    if (reader->failed || known != count || next_other != others->count || next_large != large->count ||
+        context != (entries ? count - 1 : -1) || gaps.remainder_bits->count != level + 1 || gaps.remainders->count != (gaps.remainder + 7) / 8) {
         reader->failed = 1;
         return;
     }
