@@ -151,6 +151,22 @@ def test_the_loss_is_the_mean_over_real_targets() -> None:
     torch.testing.assert_close(model.loss(ids, targets), by_hand)
 
 
+@pytest.mark.parametrize("options", [*GRID[::37], *FOREIGN, {"n_encoder_layer": 1}])
+def test_tokens_without_a_target_change_neither_loss_nor_gradients(options: dict[str, object]) -> None:
+    model, ids = make(**options), some_ids()
+    source = some_ids(time=5) if model.encoder is not None else None
+    targets = ids.roll(-1, 1)
+    targets[0, 2:5], targets[1, :3], targets[:, -1] = IGNORED, IGNORED, IGNORED
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    encoded = None if source is None else model.encode(source)
+    logits = model.eval()(ids, encoder_output=encoded)
+    plain = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+    loss = model.loss(ids, targets, source=source)
+    torch.testing.assert_close(loss, plain)
+    expected, found = (torch.autograd.grad(one, weights, allow_unused=True) for one in (plain, loss))
+    torch.testing.assert_close(found, expected)
+
+
 def test_the_loss_of_translations_knows_the_source_and_not_its_padding() -> None:
     model, ids, source = make(n_encoder_layer=1), some_ids(), some_ids(time=5).flip(0)
     logits = model(ids, encoder_output=model.encode(source)).log_softmax(-1)

@@ -411,12 +411,19 @@ class Block(nn.Module):
         self.parallel = config.parallel
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, encoder_output: EncoderOutput | None, **options: object
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        encoder_output: EncoderOutput | None,
+        rows: Tensor | None = None,
+        **options: object,
     ) -> Tensor:
-        """[B, T, D] → [B, T, D]; `options` are the keywords of self-attention."""
+        """[B, T, D] → [B, T, D], or [N, D] of N `rows` of the B · T; `options` are the keywords of self-attention."""
         out: Tensor = self.attention(x, mask, **options)
         if self.cross_attention is not None and encoder_output is not None:
             out = self.cross_attention(out, encoder_output.mask, encoded=encoder_output.states)
+        if rows is not None:
+            x, out = (states.flatten(0, 1).index_select(0, rows) for states in (x, out))
         return out if self.feed_forward is None else self.feed_forward(x if self.parallel else out, onto=out)
 
 
@@ -470,12 +477,13 @@ class Stack(nn.Module):
         encoder_output: EncoderOutput | None = None,
         *,
         causal: bool = False,
+        rows: Tensor | None = None,
         **options: object,
     ) -> Tensor:
         """Return hidden states [B, T, D]; ids and positions as in `embed`, `options` as in `Block`.
 
         The mask is [B or 1, 1, T, S], True where a query may attend; None: everywhere. `causal` says that it is the
-        causal one of T = S.
+        causal one of T = S. With `rows` [N], of the B · T, only their states are returned, [N, D].
         """
         x = self.embed(ids, padded_ids, positions)
         masks = dict[int | None, Tensor | None]()
@@ -486,7 +494,8 @@ class Stack(nn.Module):
         for layer, block in enumerate(blocks):
             window = self.config.window(layer)
             own, options["causal"] = masks[window], causal and window is None
-            x = block(x, own, encoder_output, positions=positions, rotary=rotary, **options)
+            of_block = rows if layer == len(self.blocks) - 1 else None
+            x = block(x, own, encoder_output, of_block, positions=positions, rotary=rotary, **options)
         return x if self.norm is None else self.norm(x)
 
 
@@ -547,8 +556,9 @@ class Transformer(nn.Module):
         start: int | Tensor = 0,
         num_slots: int | None = None,
         preceding: Tensor | None = None,
+        rows: Tensor | None = None,
     ) -> tuple[Tensor, TokenContext]:
-        """Return the decoder's states [B, T, D] of ids [B, T], and the tokens that n-grams look at."""
+        """Return the decoder's states [B, T, D] of ids [B, T], or of `rows`, and the tokens that n-grams look at."""
         time = ids.shape[1]
         steps = torch.arange(time, device=ids.device)
         if isinstance(start, int):
@@ -570,7 +580,7 @@ class Transformer(nn.Module):
             padded_ids = cache.update_ids(ids, positions)
             history = cache.ids[:, cache.lookback :][:, : len(slots)]
         causal = mask is not None and isinstance(start, int) and num_slots == time
-        options = {"cache": cache, "num_slots": num_slots, "causal": causal}
+        options = {"cache": cache, "num_slots": num_slots, "causal": causal, "rows": rows}
         x = self.decoder(ids, padded_ids, mask, positions, encoder_output, **options)
         return x, TokenContext(padded_ids, history, ends)
 
@@ -607,11 +617,17 @@ class Transformer(nn.Module):
         predict alone, so that they learn the language themselves and not only what counts leave open.
         """
         encoder_output = None if source is None else self.encode(source)
-        x, context = self._hidden_states(ids, encoder_output, preceding=preceding)
+        is_target, rows = targets != IGNORED, None
+        # In conversations half of the tokens need no head and no feed-forward of the last layer. Their number differs
+        # from batch to batch, which neither compiled blocks nor the graphs of a GPU can follow.
+        if self.ngrams is None and ids.device.type == "cpu" and not self.decoder.compiled and not is_target.all():
+            rows = is_target.flatten().nonzero().squeeze(1)
+            targets = targets.flatten()[rows]
+        x, context = self._hidden_states(ids, encoder_output, preceding=preceding, rows=rows)
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        context, is_target = context._replace(followers=followers), targets != IGNORED
+        context = context._replace(followers=followers)
         mixed, of_layers = self.ngrams.score(logits, x, context, targets.where(is_target, 0), folds)
         if self.training:
             mixed = mixed + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value
@@ -679,5 +695,5 @@ class Transformer(nn.Module):
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the cross-entropy of logits [B, T, V] and targets [B, T] in nats, in f32, skipping `IGNORED` targets."""
-    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
+    """Return the cross-entropy of logits [..., V] and targets [...] in nats, in f32, skipping `IGNORED` targets."""
+    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
