@@ -18,6 +18,7 @@ from smalltalk import (
     numbers,
     others,
     reactions,
+    recall,
     situations,
     small_words,
     stories,
@@ -60,7 +61,12 @@ class Promise:
 
 def topics() -> list[str]:
     """Return the names of all topics."""
-    return [*(scene.topic for scene in SCENES), *(f"memory: {kind.key}" for kind in memory.KINDS), *reactions.TOPICS]
+    return [
+        *(scene.topic for scene in SCENES),
+        *recall.TOPICS.values(),
+        *(f"memory: {kind.key}" for kind in memory.KINDS),
+        *reactions.TOPICS,
+    ]
 
 
 def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
@@ -92,7 +98,7 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
             to_tell.is_told = True
             talk.topic = f"memory: {to_tell.kind.key}"
             memory.tell(talk, to_tell.kind)
-        elif not reactions.react(talk):
+        elif not recall.ask(talk) and not reactions.react(talk):
             scene = SCENES[dice.weighted(WEIGHTS)]
             while scene.topic in LIGHT and situations.mood_of(talk) in situations.SAD:
                 scene = SCENES[dice.weighted(WEIGHTS)]

@@ -21,14 +21,18 @@ ECHO, LEAD, ENDING, FACE = 0.8, 0.14, 0.1, 0.12
 """probabilities that a reply takes up a word of what was said, if one does, and of what people add"""
 GO_ON, MOST_TURNS = 0.6, 4
 """probability that the person goes on, and the most turns that one situation takes"""
-MISTAKEN = 0.07
+MISTAKEN = 0.03
 """probability that a reply misses the point, and the person says so"""
+UNSURE = 0.16
+"""probability that a reply to news takes no side: the likeliest one where a model cannot tell what the news is"""
+NEWS = frozenset(("sorrow", "worry", "ailment", "gladness", "news"))
 SAD = frozenset(("sorrow", "worry", "ailment", "despair"))
 _FILES = sorted(Path(__file__).with_suffix("").glob("*.toml"))
 TABLES = [tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES]
 TALKING = next(table for table in TABLES if "objections" in table)
 OBJECTIONS: dict[str, list[str]] = TALKING["objections"]
 """what people say of a reply that misses the point, by kind: see talking.toml"""
+UNSURE_REPLIES: str = TALKING["unsure"]["replies"]
 LONGEST_AGAIN = 18
 """in words: a reply that may follow an apology"""
 _SLOT = re.compile(r"<(?:a:)?(\w+)>")
@@ -147,6 +151,9 @@ def add(exchange: Exchange, talk: Talk, values: dict[str, str], mood: str) -> Ex
     possible = [reply for reply in exchange.reply if slots_of(reply) <= values.keys()]
     echoes = [reply for reply in possible if slots_of(reply) & said]
     replies = echoes if echoes and talk.dice.chance(ECHO) else possible
+    is_news = mood in NEWS and not wording.endswith("?") and not (talk.turns and talk.turns[-1].topic == talk.topic)
+    if is_news and talk.dice.chance(UNSURE):
+        replies = [UNSURE_REPLIES]
     leads, endings = LEADS[mood in ("talk", "short")]
     lead = talk.dice.choice(leads) if talk.dice.chance(LEAD) else ""
     end = talk.dice.choice(endings) if not wording.endswith("?") and talk.dice.chance(ENDING) else ""

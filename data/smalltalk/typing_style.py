@@ -9,7 +9,7 @@ from grammar import Dice
 from smalltalk import words
 
 STYLES = ("careful", "lower", "sloppy", "shout")
-WEIGHTS = (42, 36, 20, 2)
+WEIGHTS = (48, 38, 12, 2)
 
 _FILE = words.table(__file__)
 HABITS, PHRASES = words.named(_FILE["habits"]), words.named(_FILE["phrases"])
@@ -94,7 +94,7 @@ def write(dice: Dice, style: str, text: str) -> str:
         text = capitalise(text) if dice.chance(0.93) else text
         return text.replace("{", "").replace("}", "")
     if style == "sloppy":
-        text = misspell(dice, text, 0.18)
+        text = misspell(dice, text, 0.12)
     text = text.replace("{", "").replace("}", "")
     text = text.upper() if style == "shout" else text.lower()
     if dice.chance(0.55):

@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "2c95747d849b2cfc7f4db746d99a2c19706f92a279deca443000afa3bb7fbd87"
+    assert hashlib.sha256(text).hexdigest() == "e8824d1a7c98730e3a9417094793ce79e5739ff3c34f84713ec002ce3af650ea"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -80,7 +80,7 @@ def test_replies_are_short_and_well_formed(small: bytes) -> None:
     for _, assistant in turns(small):
         story = re.match(r"(Once there was|There once was|There was once) ", assistant)
         assert len(assistant.split()) <= (45 if story else 26), assistant
-        assert re.fullmatch(r"[A-Z0-9/].*[.!?]", assistant), assistant
+        assert re.fullmatch(r'[A-Z0-9/].*[.!?]"?', assistant), assistant
 
 
 def test_sums_are_right(large: bytes) -> None:
@@ -149,7 +149,7 @@ def test_a_comparison_is_affirmed_where_it_holds(large: bytes) -> None:
         if said and asked and {asked[1].lower(), asked[3].lower()} == {said[1].lower(), said[3].lower()}:
             assert (asked[1].lower() == said[1].lower()) == (said[4] == "yes"), (user, assistant)
             answers[said[4]] += 1
-    assert min(answers["yes"], answers["no"]) > 2
+    assert min(answers["yes"], answers["no"]) > 1
 
 
 def test_words_are_spelled_right(large: bytes) -> None:
@@ -172,6 +172,32 @@ def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
                 right += found[1] in re.findall(r"\w+", said)
     assert asked > 200
     assert right == asked
+
+
+def test_what_was_said_before_is_quoted_as_it_was_typed(large: bytes) -> None:
+    quoted = 0
+    for talk in conversations(large):
+        said = [message["content"] for message in talk if message["role"] == "user"]
+        said = [text.lower() if text.isupper() else text for text in said]
+        for found in re.findall(
+            r'^You (?:said|told me): "(.+)\."$', "\n".join(m["content"] for m in talk), re.MULTILINE
+        ):
+            quoted += 1
+            assert any(text.startswith(found) for text in said), found
+    assert quoted > 2000
+
+
+def test_what_was_never_said_is_not_quoted(large: bytes) -> None:
+    unknown = 0
+    for talk in conversations(large):
+        for at, message in enumerate(talk):
+            if found := re.fullmatch(
+                r"You have not told me about (?:an?|any|the) (\w+)(?: yet)?\.", message["content"]
+            ):
+                unknown += 1
+                before = " ".join(earlier["content"].lower() for earlier in talk[: at - 1])
+                assert found[1].lower() not in before
+    assert unknown > 200
 
 
 def test_held_out_names_are_never_trained_on(known: Make) -> None:
