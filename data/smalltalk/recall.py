@@ -80,23 +80,21 @@ def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
     time = _TIME.search(line)
     when = time[0] if time else ""
     timeless = " ".join(_TIME.sub(" ", line).split())
-    for match in _NOUN.finditer(line):
-        article, adjective, noun = match.groups()
+    for phrase_found in _NOUN.finditer(line):
+        article, adjective, noun = phrase_found.groups()
         if noun not in COMMON and len(noun) > 2:
             phrase = f"{'the' if article in ('a', 'an', 'some') else article} {adjective or ''}{noun}"
             found.append(("about", {"np": phrase, "noun": noun}))
     for name in re.findall(r"(?<=[a-z] )[A-Z][a-z]{2,}", text):
         found += [("named", {"name": name})] * 2
+    other = None if _PERSONAL.match(timeless) else _OTHER.fullmatch(timeless)
     if (match := _I_DID.fullmatch(timeless)) and match[1].split()[0] not in COMMON:
-        subject = timeless.split()[0]
-        values = {"s": subject, "verb": match[1], "object": match[2] or "", "when": when}
+        values = {"s": timeless.split()[0], "verb": match[1], "object": match[2] or "", "when": when}
         found += [("what", values)] * 2
         if match[2]:
             found += [("whole", values)] * 2
-    elif not _PERSONAL.match(timeless) and (match := _OTHER.fullmatch(timeless)) and match[1].split()[-1] not in COMMON:
-        rest = f"{match[2]} {match[3] or ''}".strip()
-        if match[3]:
-            found += [("subject", {"who": match[1], "verb": match[2], "rest": rest})] * 3
+    elif other and other[3] and other[1].split()[-1] not in COMMON:
+        found += [("subject", {"who": other[1], "verb": other[2], "rest": f"{other[2]} {other[3]}"})] * 3
     if when:
         found.append(("time", {"when": when}))
     return found
