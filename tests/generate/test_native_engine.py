@@ -460,6 +460,8 @@ def test_counts_that_contradict_one_another_are_refused_by_both_engines(tmp_path
     refused("remainder_bits", torch.cat((remainder_bits, remainder_bits[:1])))
     refused("remainder_bits", remainder_bits + 1)  # then there are too few remainders
     refused("remainder_bits", remainder_bits + 16)
+    refused("remainder_bits", remainder_bits.char() - 1)
+    refused("quotients", quotients.short())
     refused("counts", counts[:-1])
     refused("counts", counts.index_fill(0, torch.tensor(0), 0b01010101))  # then there are too many others
     refused("byte_counts", others[:-1])

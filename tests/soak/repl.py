@@ -65,15 +65,16 @@ def soak(home: Path, model: str, count: int, *, timings: bool = False) -> int:
     began = time.monotonic()
     repl = Repl(home, model)
     warm_up = min(WARM_UP, count // 2)
-    before = last = began
+    last = began
     first = repl.usage()
     for number in range(count):
         if number == warm_up:
             first = repl.usage()
         repl.answer(PROMPTS[number % len(PROMPTS)].format(number=number))
         if timings and number % 500 == 499:
-            before, last = last, time.monotonic()
-            sys.stdout.write(f"{number + 1:,} prompts: {last - before:,.1f} s, {repl.usage()}\n")
+            seconds = time.monotonic() - last
+            sys.stdout.write(f"{number + 1:,} prompts: {seconds:,.1f} s, {repl.usage()}\n")
+            last = time.monotonic()  # reading the usage takes a second
     after = repl.usage()
     code = repl.leave()
     seconds = time.monotonic() - began

@@ -77,6 +77,13 @@ def test_counts_whose_suffix_lacks_a_follower_are_refused() -> None:
         pack_counts(counts | {"ngrams.tokens": last}, 4)
 
 
+@pytest.mark.parametrize(("contexts", "vocab_size"), [([1, 2], 4), ([0, 1 << 62], 1), ([0, 1 << 62], 2)])
+def test_contexts_that_lead_to_no_empty_one_are_refused(contexts: list[int], vocab_size: int) -> None:
+    ones = np.ones(len(contexts), dtype=np.int64)
+    with pytest.raises(ModelError, match="contradict"):
+        pack_arrays(np.array(contexts), ones, 0 * ones, ones, vocab_size=vocab_size)
+
+
 def test_nothing_counted_is_the_empty_context() -> None:
     nothing = NGrams(ModelConfig(4, d_model=4, ngram_order=2))
     counts = {name: getattr(nothing, name.removeprefix("ngrams.")) for name in UNPACKED}

@@ -72,6 +72,9 @@ def pack_arrays(*unpacked: "npt.NDArray[np.integer[Any]]", vocab_size: int) -> "
 
     contexts, widths, tokens, counts = (values.astype(np.int64) for values in unpacked)
     contexts, widths = contexts[widths > 0], widths[widths > 0]
+    if contexts[:1].any():  # those of another tool may lack the empty one
+        raise _contradiction()
+    lengths = _lengths(contexts, vocab_size)
     starts = np.cumsum(widths) - widths
     is_first = np.zeros(len(tokens), dtype=bool)
     is_first[starts] = True
@@ -80,8 +83,8 @@ def pack_arrays(*unpacked: "npt.NDArray[np.integer[Any]]", vocab_size: int) -> "
     may_be = numbers <= (longest - 1) // vocab_size  # else the number of the pair might not fit in 64 bits
     pairs = np.where(may_be, numbers, 0) * vocab_size + tokens + 1
     is_context = may_be & np.isin(pairs, contexts)
-    levels = np.repeat(_lengths(contexts, vocab_size), widths)  # [E]
-    ranks = _ranks(contexts, starts, widths, tokens, vocab_size)
+    levels = np.repeat(lengths, widths)  # [E]
+    ranks = _ranks(contexts, lengths, starts, widths, tokens, vocab_size)
     gaps = np.diff(ranks, prepend=0) - 1
     gaps[is_first] = ranks[is_first]
     low_bits = np.array([_fewest_bits(gaps[levels == level]) for level in range(levels.max(initial=-1) + 1)], np.uint8)
@@ -114,7 +117,8 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
     import numpy as np
     import torch
 
-    if any(packed[name].is_floating_point() for name in PACKED):
+    large_counts = f"{PREFIX}large_counts"
+    if any(packed[name].dtype != (torch.int32 if name == large_counts else torch.uint8) for name in PACKED):
         raise _contradiction()
     unary, low, low_bits, quads, bytes_, large, *bits = (packed[name].numpy() for name in PACKED)
     quotients = np.diff(np.flatnonzero(np.unpackbits(unary, bitorder="little")), prepend=-1) - 1  # [E]
@@ -152,12 +156,15 @@ def _lengths(contexts: "npt.NDArray[np.int64]", vocab_size: int) -> "npt.NDArray
 
     shortest = [1]  # the lowest numbers of contexts of 1, 2, … tokens
     while shortest[-1] <= contexts.max(initial=0):
+        if len(shortest) > len(contexts):  # a context and all that it goes on from are more than there are
+            raise _contradiction()
         shortest.append(shortest[-1] * vocab_size + 1)
     return np.searchsorted(np.array(shortest[:-1], dtype=np.int64), contexts, side="right")
 
 
 def _ranks(
     contexts: "npt.NDArray[np.int64]",
+    lengths: "npt.NDArray[np.int64]",
     starts: "npt.NDArray[np.int64]",
     widths: "npt.NDArray[np.int64]",
     tokens: "npt.NDArray[np.int64]",
@@ -166,7 +173,6 @@ def _ranks(
     """Return the rank of each entry's token among those that follow its context's suffix, [E]."""
     import numpy as np
 
-    lengths = _lengths(contexts, vocab_size)
     powers = np.array([vocab_size**length for length in range(lengths.max(initial=0))], dtype=np.int64)
     after = lengths > 0
     of_rest = powers[lengths[after] - 1]  # [N − 1]
