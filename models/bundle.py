@@ -24,6 +24,7 @@ from tinychat.config.option import Origin
 from tinychat.repl.render.plot import plot
 from tinychat.session.session import Session
 from tinychat.store.models import CARD, TRAINING, read_card, read_training
+from tinychat.textutil import json_text
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
@@ -226,7 +227,7 @@ def describe(name: str, folder: Path) -> None:
             "answers": [[result["prompt"], result["completion"]] for result in greedy],
         },
     }
-    (folder / TRAINING).write_text(json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / TRAINING).write_text(json_text(training) + "\n", encoding="utf-8")
     card = re.split(r"\n## (?:Samples|On held-out)", read_card(folder))[0]
     lines = [
         card.rstrip("\n"),

@@ -4,8 +4,25 @@ import json
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tinychat.textutil import LAYOUT_CONTROLS, compact, count, duration, escape_controls, json_line, one_line, percent
+from tinychat.textutil import (
+    LAYOUT_CONTROLS,
+    compact,
+    count,
+    duration,
+    escape_controls,
+    json_line,
+    json_text,
+    one_line,
+    percent,
+)
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +70,23 @@ def test_json_is_one_safe_line_and_means_the_same() -> None:
 
 def test_an_entry_of_a_table_is_one_line() -> None:
     assert one_line("a\nb\x85c\td\x1be\n") == "a b c d␛e"
+
+
+def test_json_for_people_has_numbers_of_a_list_on_one_line() -> None:
+    values = {
+        "loss": 1.5,
+        "curve": [[1, 2.5], [2, 1.5]],
+        "ids": [1, 2, 3],
+        "samples": ["é", "b"],
+        "empty": {},
+        "no": [],
+    }
+    assert json_text(values).splitlines() == [
+        "{", '  "loss": 1.5,', '  "curve": [', "    [1, 2.5],", "    [2, 1.5]", "  ],", '  "ids": [1, 2, 3],',
+        '  "samples": [', '    "é",', '    "b"', "  ],", '  "empty": {},', '  "no": []', "}",
+    ]  # fmt: skip
+
+
+@given(JSON_VALUES)
+def test_json_for_people_means_the_same(values: object) -> None:
+    assert json.loads(json_text(values)) == values

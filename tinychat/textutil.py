@@ -1,6 +1,7 @@
 """Format numbers and texts for people, and make text safe for a terminal."""
 
 import json
+from collections.abc import Mapping
 
 LAYOUT_CONTROLS = "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that end a line, or change the direction of text, so that a name can look like another one."""
@@ -23,6 +24,17 @@ def escape_controls(text: str) -> str:
 def json_line(values: object) -> str:
     """Return values as one line of JSON that is safe on a terminal: all that `escape_controls` replaces is escaped."""
     return json.dumps(values, ensure_ascii=False).translate(_IN_JSON)
+
+
+def json_text(value: object, indent: str = "") -> str:
+    """Return a value as JSON for people to read: each entry on a line of its own, but numbers of a list on one line."""
+    inner = f"\n{indent}  "
+    if isinstance(value, Mapping) and value:
+        entries = [f"{json.dumps(str(key), ensure_ascii=False)}: {json_text(value[key], inner[1:])}" for key in value]
+        return f"{{{inner}{f',{inner}'.join(entries)}\n{indent}}}"
+    if isinstance(value, list | tuple) and not all(isinstance(item, int | float) for item in value):
+        return f"[{inner}{f',{inner}'.join(json_text(item, inner[1:]) for item in value)}\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def one_line(text: str) -> str:

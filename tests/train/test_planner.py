@@ -119,7 +119,13 @@ def test_a_short_text_gets_a_small_model_and_dropout() -> None:
 
 @pytest.mark.parametrize(
     ("characters", "vocab_size"),
-    [*((size, 65) for size in (105_000, 150_000, 250_000, 460_000, 800_000, 1_200_000, 5_000_000)), (957_000, 4387)],
+    [
+        *(
+            (size, 65)
+            for size in (20_000, 35_000, 60_000, 105_000, 150_000, 250_000, 460_000, 800_000, 1_200_000, 5_000_000)
+        ),
+        (957_000, 4387),
+    ],
 )
 def test_layers_beside_ngrams_leave_a_model_four_bytes_a_character(characters: int, vocab_size: int) -> None:
     for seconds in (15, 60, 900, 36_000):

@@ -3,7 +3,6 @@
 A model and the run that made it have one name and are handled together. Nothing outside of the data folder is touched.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -31,6 +30,7 @@ from tinychat.store.models import (
 )
 from tinychat.store.names import check_name, find_named, fold, typed
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import json_text
 from tinychat.untrusted import read_toml
 
 LOCK_TIMEOUT = 1.0
@@ -218,7 +218,7 @@ def _rename_model(folder: Path, old: str, new: str) -> None:
             values = read_object(folder / file, limit)
             _move_sources(values.get("recipe"), old, new)
             if key in values:
-                atomic_write(folder / file, json.dumps(values | {key: new}, indent=2, ensure_ascii=False) + "\n")
+                atomic_write(folder / file, json_text(values | {key: new}) + "\n")
     card, heading, call = read_card(folder), "# {}\n", "\n    tinychat -m {}\n"
     if card.startswith(heading.format(old)):
         card = heading.format(new) + card.removeprefix(heading.format(old))

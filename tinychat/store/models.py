@@ -21,7 +21,7 @@ from tinychat.store.names import find_named, fold
 from tinychat.store.packed_counts import PACKED, unpack_counts
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import DAMAGED, MappedTensor, Precision, map_tensors, pack_weights
-from tinychat.textutil import compact
+from tinychat.textutil import compact, json_text
 from tinychat.tokenizer.chat_template import ConversationTemplate
 from tinychat.tokenizer.jinja_template import parse_template
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
@@ -474,8 +474,7 @@ def save_model(
         if source_tokenizer is not None:
             source_tokenizer.save(draft / SOURCE_TOKENIZER)
         for name, values in ((CONFIG, config), (TRAINING, dict(training or {}))):
-            text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-            (draft / name).write_text(text, encoding="utf-8")
+            (draft / name).write_text(json_text(values) + "\n", encoding="utf-8")
         (draft / CARD).write_text(card, encoding="utf-8")
 
 

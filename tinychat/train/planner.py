@@ -231,7 +231,7 @@ WINDOW_SIZES = (
 )
 """Sizes of models of a running text without n-grams: short windows make quicker steps, and hardly a worse model."""
 NGRAM_SIZES = (
-    Size(2, 64, 256, 8, 0),
+    *(Size(n_layer, d_model, 256, 8, 0) for n_layer, d_model in ((1, 16), (1, 32), (2, 32), (2, 48), (2, 64))),
     Size(3, 64, 512, 4, 60),
     Size(3, 96, 512, 4, 400),
     Size(4, 96, 512, 4, 500),
@@ -252,9 +252,9 @@ PLANNED_FIELDS = (
 """Fields of the architecture that the planner chooses."""
 PAIR_VOCABULARY = 128
 """Largest vocabulary whose pairs of tokens are embedded by default, in models of a running text without n-grams."""
-MODEL_BYTES, COUNT_BYTES, OTHER_BYTES = 4.0, 1.35, 60_000
-"""Most bytes of a model with n-grams for each character of its text; those that counts take; and those of a model's
-other files and weights, of any text. Layers and embeddings, in two bytes each, have the rest."""
+MODEL_BYTES, COUNT_BYTES, TOKEN_BYTES, OTHER_BYTES = 4.0, 1.35, 16, 30_000
+"""Most bytes of a model with n-grams for each character of its text; those that counts take; those of its tokenizer for
+each token; and those of its other files and weights. Layers and embeddings, in two bytes each, have the rest."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -275,8 +275,11 @@ def candidate_sizes(facts: TextFacts, *, ngrams: bool) -> Sequence[Size]:
     sizes: Sequence[Size] = NGRAM_SIZES if ngrams else SIZES if facts.rows else WINDOW_SIZES
     long_enough = [size for size in sizes if size.parameters <= most]
     if ngrams:
-        room = ((MODEL_BYTES - COUNT_BYTES) * facts.characters - OTHER_BYTES) / 2
+        others = OTHER_BYTES + TOKEN_BYTES * facts.vocab_size
+        room = ((MODEL_BYTES - COUNT_BYTES) * facts.characters - others) / 2
         long_enough = [size for size in long_enough if size.model_parameters(facts.vocab_size) <= room]
+        smallest = sum(not size.steps for size in long_enough) - 1
+        long_enough = long_enough[max(0, smallest) :]  # smaller ones are for texts without room for it
     return long_enough or sizes[:1]
 
 

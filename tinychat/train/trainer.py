@@ -42,7 +42,7 @@ MIN_AVAILABLE_SECONDS = 1.0
 """seconds from the first step to the end of a run that are needed for anything to be learned"""
 MIN_RECOVERY = 1.6
 """speed-up of steps since they were timed from which the run is planned anew"""
-HALF_PRECISION_PARAMETERS = 100_000
+HALF_PRECISION_PARAMETERS = 5_000
 """number of parameters from which the model is saved in f16, which hardly changes its loss"""
 TIMED_WINDOWS = (2, 8, 8)
 """windows or documents of the evaluations that are timed before the first step"""
