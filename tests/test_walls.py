@@ -67,6 +67,7 @@ WITHOUT_TORCH = {
     "train/planner.py",
     "train/recipe.py",
     "train/report.py",
+    "train/sizes.py",
     "train/split.py",
 }
 """Files that the REPL and the command line read before anything is trained or generated."""

@@ -31,7 +31,7 @@ from typing import Any
 from peers import weights
 from peers.weights import SHAPES, Shape
 
-from tinychat.train.planner import NGRAM_VOCABULARY
+from tinychat.train.sizes import NGRAM_VOCABULARY
 
 PEERS = Path(__file__).with_name("peers")
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]

@@ -11,25 +11,19 @@ from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.train.planner import (
     MAX_FINAL_FRACTION,
-    SIZES,
     Machine,
     Plan,
-    SourceFacts,
-    SplitSize,
-    TextFacts,
     choose_dropout,
-    choose_heads,
     choose_tokenizer,
     count_limit,
     default_seconds,
     describe_cut,
     estimate_memory,
     make_plan,
-    split_size,
-    step_work,
     summarize_plan,
 )
 from tinychat.train.recipe import Recipe, load_recipe
+from tinychat.train.sizes import SIZES, TextFacts, step_work
 
 CPU = Machine("cpu", "bf16", 2)
 WORDS = "the quick brown fox jumps over the lazy dog " * 20
@@ -133,18 +127,6 @@ def test_layers_beside_ngrams_leave_a_model_four_bytes_a_character(characters: i
         parameters = 12 * config.n_layer * config.d_model**2 + 2 * config.vocab_size * config.d_model
         others = 20_000 + 4 * config.d_model * 17  # reports; the network that mixes
         assert (2 * parameters + others) / characters + COUNT_BYTES <= 4
-
-
-@given(st.integers(8, 520))
-def test_heads_divide_the_width_into_even_parts_of_64_or_two_of_48(half: int) -> None:
-    heads = choose_heads(2 * half)
-    assert 2 * half % (2 * heads) == 0
-    assert heads == 1 or 2 * half / heads >= 48
-    ModelConfig(50, d_model=2 * half, n_head=heads)
-
-
-def test_heads_of_usual_widths() -> None:
-    assert [choose_heads(width) for width in (64, 96, 128, 160, 192, 384, 512)] == [1, 2, 2, 2, 3, 6, 8]
 
 
 def test_layers_are_compiled_where_that_pays() -> None:
@@ -268,20 +250,6 @@ def test_a_text_too_short_to_keep_a_part_is_trained_on_whole() -> None:
 def test_a_text_of_one_token_is_refused() -> None:
     with pytest.raises(SourceError, match="1 token"):
         plan(characters=1)
-
-
-def test_the_last_tenth_is_kept() -> None:
-    assert sizes_of(1_115_394) == (1_003_854, 111_540)
-
-
-def sizes_of(tokens: int) -> tuple[int, int]:
-    size = split_size(SourceFacts("novel", 1.0, tokens, 1, tokens), validation_fraction=0.1)
-    return size.train_tokens, size.val_tokens
-
-
-def test_a_tenth_of_the_documents_is_kept_and_none_of_a_few() -> None:
-    assert split_size(SourceFacts("names", 0.5, 700, 100, 1000, rows=100), 0.1) == SplitSize(0.5, 900, 100, 90, 10)
-    assert split_size(SourceFacts("names", 0.5, 70, 10, 100, rows=10), 0.1) == SplitSize(0.5, 100, 0, 10, 0)
 
 
 def test_dropout_grows_with_the_number_of_epochs() -> None:

@@ -21,8 +21,9 @@ from tinychat.tokenizer.token_cache import encode_corpus
 from tinychat.tokenizer.training import train_tokenizer
 from tinychat.train.batches import Batches, split_folds
 from tinychat.train.evaluation import evaluate
-from tinychat.train.planner import Machine, TextFacts, make_plan
+from tinychat.train.planner import Machine, make_plan
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, load_recipe
+from tinychat.train.sizes import TextFacts
 from tinychat.train.step import Learner
 
 TEXT = "the quick brown fox jumps over the lazy dog, and the dog sleeps.\n" * 12

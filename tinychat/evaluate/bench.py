@@ -41,8 +41,9 @@ from tinychat.train.data import TrainingText
 from tinychat.train.event_log import Control, EventLog
 from tinychat.train.loop import MAX_SAVE_FRACTION, SAVE_INTERVAL, Loop, RunIO, Training
 from tinychat.train.machine import StepTimer, find_machine
-from tinychat.train.planner import Plan, SplitSize, TextFacts
+from tinychat.train.planner import Plan
 from tinychat.train.recipe import Recipe, load_recipe
+from tinychat.train.sizes import SplitSize, TextFacts
 from tinychat.train.step import Learner
 
 MEASURE_SECONDS = 0.5

@@ -33,8 +33,9 @@ from tinychat.train.batches import (
     join_splits,
     split_folds,
 )
-from tinychat.train.planner import SourceFacts, TextFacts, choose_tokenizer
+from tinychat.train.planner import choose_tokenizer
 from tinychat.train.recipe import Recipe
+from tinychat.train.sizes import SourceFacts, TextFacts
 from tinychat.train.split import TextSplit, cut_validation
 
 if TYPE_CHECKING:

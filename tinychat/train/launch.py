@@ -50,8 +50,8 @@ from tinychat.tokenizer.training import check_kind
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.loggers import check_loggers
-from tinychat.train.planner import check_architecture
 from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
+from tinychat.train.sizes import check_architecture
 from tinychat.untrusted import replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
