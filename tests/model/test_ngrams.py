@@ -19,6 +19,7 @@ from tinychat.model.context_index import ContextIndex, recent_followers
 from tinychat.model.ngram_counts import Level, count_levels, number_cells
 from tinychat.model.ngrams import COUNT_BUFFERS, NGrams, TokenContext
 from tinychat.model.transformer import LAYERS_LOSS_WEIGHT, Transformer
+from tinychat.store.packed_counts import pack_counts, unpack_counts
 
 SIZE, ORDER, WIDTH = 5, 4, 8
 
@@ -226,6 +227,30 @@ def test_a_text_with_too_many_contexts_keeps_the_commonest(monkeypatch: pytest.M
     fewer = make([ids])
     assert 10 < len(fewer.contexts) <= 60 < len(everything.contexts)
     assert set(fewer.contexts.tolist()) < set(everything.contexts.tolist())
+
+
+@pytest.mark.parametrize(("most", "seed"), [(45, 4), (45, 10), (50, 8), (55, 10), (55, 18)])
+def test_of_two_texts_no_context_is_kept_without_those_that_it_goes_on_from(
+    monkeypatch: pytest.MonkeyPatch, most: int, seed: int
+) -> None:
+    """Words end with another letter in each text: the higher counts of both add up to more before it than earlier."""
+    monkeypatch.setattr("tinychat.model.ngram_counts.max_contexts", lambda tokens: most)
+    size = 12
+
+    def text(number: int) -> Ids:
+        words = np.random.default_rng(0).integers(0, size, (8, 4))
+        words[number % 2 :: 2, 3] = (words[number % 2 :: 2, 3] + 1) % size
+        return words[np.random.default_rng(number).integers(0, 8, 60)].ravel()
+
+    old = make([text(seed), text(seed + 2)], size=size)
+    both = make([text(seed + 1), text(seed + 3)], size=size)
+    both.count([text(seed + 1), text(seed + 3)], {name: getattr(old, name) for name in COUNT_BUFFERS})
+    kept = set(both.contexts.tolist())
+    assert len(kept) <= most
+    assert {(context - 1) // size for context in kept - {0}} <= kept
+    counts = {f"ngrams.{name}": getattr(both, name) for name in COUNT_BUFFERS}
+    unpacked = unpack_counts(pack_counts(counts, size), size)
+    assert unpacked["ngrams.counts"].equal(counts["ngrams.counts"])
 
 
 def test_contexts_dropped_while_counting_are_those_of_a_higher_least_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Counts in a weight file: all of them come back, in about a byte each."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.errors import ModelError
-from tinychat.model.config import ModelConfig
+from tinychat.model.config import LARGEST_NGRAM_VOCABULARY, ModelConfig
 from tinychat.model.ngrams import NGrams
 from tinychat.store.packed_counts import PACKED, UNPACKED, pack_arrays, pack_counts, unpack_counts
 
@@ -109,3 +111,43 @@ def test_counts_are_packed_once_while_they_stay_the_same(monkeypatch: pytest.Mon
     for counts in (other, first, copies):
         assert unpack_counts(pack_counts(counts, 4), 4)["ngrams.counts"].equal(counts["ngrams.counts"])
     assert len(made) == 4
+
+
+@pytest.mark.parametrize("tokens", [[1, 0], [5, 3, 4, 0], [0, 0]])
+def test_tokens_that_do_not_ascend_are_refused(tokens: list[int]) -> None:
+    ones = np.ones(len(tokens), dtype=np.int64)
+    with pytest.raises(ModelError, match="contradict"):
+        pack_arrays(np.zeros(1, np.int64), np.array([len(tokens)]), np.array(tokens), ones, vocab_size=8)
+
+
+def test_a_context_that_nothing_leads_to_is_refused() -> None:
+    contexts, tokens = np.array([0, 1, 2]), np.array([0, 0, 0])  # 2 is token 1, which never followed
+    with pytest.raises(ModelError, match="contradict"):
+        pack_arrays(contexts, np.ones(3, np.int64), tokens, np.ones(3, np.int64), vocab_size=4)
+
+
+@pytest.mark.parametrize("vocab_size", [1, 2, 32_768])
+def test_contexts_that_grow_without_end_are_refused_soon(vocab_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each context has one entry, which makes the next: a file could ask for millions of levels."""
+    levels = 200_000
+    bits = np.packbits(np.ones(levels, bool), bitorder="little")
+    makers = np.packbits(np.arange(levels) < levels - 1, bitorder="little")
+    arrays = {
+        "quotients": bits, "remainders": np.zeros(0, np.uint8), "remainder_bits": np.zeros(levels, np.uint8),
+        "counts": np.full(levels // 4, 0b01010101, np.uint8), "byte_counts": np.zeros(0, np.uint8),
+        "large_counts": np.zeros(0, np.int32), "is_first": bits, "is_context": makers,
+    }  # fmt: skip
+    packed = {f"ngrams.{name}": torch.from_numpy(values) for name, values in arrays.items()}
+    repeat = Mock(wraps=np.repeat)  # once a level
+    monkeypatch.setattr(np, "repeat", repeat)
+    with pytest.raises(ModelError, match="contradict"):
+        unpack_counts(packed, vocab_size)
+    assert 0 < repeat.call_count <= 64
+
+
+def test_a_text_with_all_tokens_of_the_largest_vocabulary_comes_back() -> None:
+    size = LARGEST_NGRAM_VOCABULARY
+    counts = counts_of(list(range(size)), size, 1)
+    assert counts["ngrams.widths"].tolist() == [size]
+    unpacked = unpack_counts(pack_counts(counts, size), size)
+    assert all(unpacked[name].equal(counts[name]) for name in UNPACKED)

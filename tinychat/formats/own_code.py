@@ -89,11 +89,12 @@ def convert_weights(found: Mapping[str, MappedTensor], config: ModelConfig, path
 def _pack(
     contexts: "Integers", starts: "Integers", tokens: "Integers", counts: "Integers", *, vocab_size: int, path: Path
 ) -> dict[str, MappedTensor]:
+    if any(one.ndim != 1 for one in (contexts, starts, tokens, counts)):
+        raise ModelError(f"{path} has n-gram counts of other shapes than ours", DAMAGED)
     starts = starts.astype("int64")  # so that no difference wraps around
     widths = starts[1:] - starts[:-1]
     if (
-        any(one.ndim != 1 for one in (contexts, starts, tokens, counts))
-        or (len(contexts), len(counts)) != (len(widths), len(tokens))
+        (len(contexts), len(counts)) != (len(widths), len(tokens))
         or [*starts[:1], *starts[-1:]] != [0, len(tokens)]
         or not (contexts[1:] > contexts[:-1]).all()
         or not ((widths >= 0) & (contexts >= 0)).all()

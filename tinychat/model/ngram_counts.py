@@ -180,6 +180,10 @@ def unite(counted: Level, earlier: Level, vocab_size: int) -> tuple[Level, npt.N
     totals[places] = np.maximum(totals[places], earlier.counts)
     rows = all_cells // vocab_size
     occurrences = np.bincount(rows, weights=totals, minlength=len(contexts))
+    parents = np.searchsorted(contexts, (contexts - 1) // vocab_size)  # without the last token
+    # The higher of two counts may be more for a context than for its parent, which is never dropped before it.
+    while (lower := np.minimum(occurrences, occurrences[parents]) < occurrences).any():
+        occurrences[lower] = occurrences[parents[lower]]
     most = max(len(earlier.contexts), max_contexts(int(counted.counts[:, : counted.widths[0]].sum())))
     kept = np.zeros(len(contexts), dtype=bool)
     kept[np.argsort(-occurrences, kind="stable")[:most]] = True

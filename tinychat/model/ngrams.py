@@ -141,7 +141,7 @@ class NGrams(nn.Module):
         contexts, widths, tokens, counts, total = (
             torch.from_numpy(values).to(self.powers.device) for values in (*joined, totals)
         )
-        self._set_counts(contexts, widths.short(), tokens.short(), total.int())
+        self._set_counts(contexts, widths.int(), tokens.short(), total.int())
         self.fold_tables = CountTable(widths, tokens, total - counts, self.vocab_size)
 
     def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:

@@ -40,6 +40,8 @@ PER_BYTE, SMALL = 4, 3
 LARGE = 255
 """Stands for a count that is too large for a byte."""
 MOST_LOW_BITS = 15
+MOST_TOKENS = 64
+"""of a context, in any vocabulary"""
 
 _newest: "deque[tuple[list[Tensor], int, dict[str, Tensor]]]" = deque(maxlen=1)
 """The counts packed last: a trainer saves its model many times, and its counts never change."""
@@ -54,7 +56,7 @@ def pack_counts(weights: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, 
         vocab_size: of the tokens.
 
     Raises:
-        ModelError: If some suffix is not there, or does not have all followers.
+        ModelError: If some context is not reached, or its suffix is not there, or does not have all followers.
     """
     import torch
 
@@ -83,10 +85,14 @@ def pack_arrays(*unpacked: "npt.NDArray[np.integer[Any]]", vocab_size: int) -> "
     may_be = numbers <= (longest - 1) // vocab_size  # else the number of the pair might not fit in 64 bits
     pairs = np.where(may_be, numbers, 0) * vocab_size + tokens + 1
     is_context = may_be & np.isin(pairs, contexts)
+    if is_context.sum() != max(0, len(contexts) - 1):
+        raise _contradiction()
     levels = np.repeat(lengths, widths)  # [E]
     ranks = _ranks(contexts, lengths, starts, widths, tokens, vocab_size)
     gaps = np.diff(ranks, prepend=0) - 1
     gaps[is_first] = ranks[is_first]
+    if (gaps < 0).any():  # tokens of the empty context that do not ascend
+        raise _contradiction()
     low_bits = np.array([_fewest_bits(gaps[levels == level]) for level in range(levels.max(initial=-1) + 1)], np.uint8)
     widths_of_low = low_bits[levels].astype(np.int64)
     quotients = np.zeros(int((gaps >> widths_of_low).sum()) + len(gaps), dtype=bool)
@@ -144,19 +150,22 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
     widths = np.diff(starts, append=size)
     low = np.unpackbits(low, bitorder="little")
     contexts, tokens = _follow(quotients, low, low_bits.tolist(), starts, is_context, vocab_size)
-    if not (np.diff(contexts) > 0).all():  # they are longer than any that fit in 64 bits
-        raise _contradiction()
-    unpacked = (contexts, widths.astype(np.int16) if size else np.zeros(1, np.int16), tokens.astype(np.int16), counts)
+    unpacked = (contexts, widths.astype(np.int32) if size else np.zeros(1, np.int32), tokens.astype(np.int16), counts)
     return {name: torch.from_numpy(values) for name, values in zip(UNPACKED, unpacked, strict=True)}
+
+
+def _longest(vocab_size: int) -> int:
+    """Return the most tokens of a context whose number surely fits in 64 bits."""
+    return next(length for length in range(MOST_TOKENS + 1) if (vocab_size + 1) ** (length + 1) >= 2**62)
 
 
 def _lengths(contexts: "npt.NDArray[np.int64]", vocab_size: int) -> "npt.NDArray[np.int64]":
     """Return the number of tokens of each context, [N]."""
     import numpy as np
 
-    shortest = [1]  # the lowest numbers of contexts of 1, 2, … tokens
-    while shortest[-1] <= contexts.max(initial=0):
-        if len(shortest) > len(contexts):  # a context and all that it goes on from are more than there are
+    shortest, highest = [1], contexts.max(initial=0)  # the lowest numbers of contexts of 1, 2, … tokens
+    while shortest[-1] <= highest:
+        if len(shortest) > _longest(vocab_size):
             raise _contradiction()
         shortest.append(shortest[-1] * vocab_size + 1)
     return np.searchsorted(np.array(shortest[:-1], dtype=np.int64), contexts, side="right")
@@ -224,6 +233,8 @@ def _follow(
     ends = np.append(starts[1:], size)
     begin, end, used, level = 0, min(1, len(starts)), 0, 0
     while begin < end:
+        if level > _longest(vocab_size):
+            raise _contradiction()
         rows = np.repeat(np.arange(begin, end), ends[begin:end] - starts[begin:end])
         entries = slice(starts[begin], ends[end - 1])
         bits = low_bits[level] if level < len(low_bits) else 0
