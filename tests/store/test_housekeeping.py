@@ -133,3 +133,42 @@ def test_facts_about_the_files_of_a_model(home: Path, make: Make) -> None:
     assert read_file_facts(read_info(find_model("smalltalk"))).date is None
     (home / "models" / "mine" / "training.json").write_text("[")
     assert read_file_facts(read_info(find_model("mine"))).loss is None
+
+
+def test_a_run_that_got_the_name_meanwhile_stays(home: Path, make: Make) -> None:
+    make("one")
+    own = find_own("one")
+    name = check_new_name(own, "two")
+    make("two")  # while the person reads the question
+    with pytest.raises(RunError, match="there is a run or a model 'two' already"):
+        rename(own, name)
+    assert find_run("two").model.is_dir()
+    assert find_own("one").name == "one"
+
+
+def test_a_run_whose_name_differs_in_case_alone_stays(make: Make) -> None:
+    make("Baz")
+    make("baz")
+    with pytest.raises(RunError, match="there is a run or a model 'baz' already"):
+        check_new_name(find_own("Baz"), "baz")
+
+
+@pytest.mark.parametrize("damaged", ["recipe.toml", "model/training.json"])
+def test_nothing_is_renamed_by_half(home: Path, make: Make, damaged: str) -> None:
+    run = make("one")
+    (run.path / damaged).write_text("[")
+    own = find_own("one")
+    with pytest.raises((RunError, ModelError), match="one/"):
+        rename(own, check_new_name(own, "two"))
+    for folder in (run.model, home / "models" / "one"):
+        assert read_info(folder).name == "one"
+
+
+def test_a_file_is_no_model_of_ones_own(home: Path, make: Make) -> None:
+    make("mine")
+    (home / "models" / "llama.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelError):
+        find_own("llama.gguf")
+    (home / "models" / "gone").symlink_to(home / "nowhere")
+    remove(find_own("gone"))
+    assert sorted(path.name for path in (home / "models").iterdir()) == ["llama.gguf", "mine"]

@@ -28,7 +28,7 @@ from tinychat.store.models import (
     read_object,
     read_training,
 )
-from tinychat.store.names import check_name, find_named, fold, typed
+from tinychat.store.names import check_name, find_named, typed
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import json_text
 from tinychat.untrusted import read_toml
@@ -100,7 +100,7 @@ def find_own(name: str) -> Own:
         ModelError: If there is neither; the model of that name may be bundled, or outside of the data folder.
         RunError: If the run is training.
     """
-    model, run = find_named(paths.models_folder(), name), find_named(paths.runs_folder(), name)
+    model, run = (found if found and _is_folder(found) else None for found in _find(name))
     if model is None and run is None:
         raise _not_own(name)
     own = Own((model or run or Path()).name, model, RunFolder(run) if run else None)
@@ -112,7 +112,7 @@ def find_own(name: str) -> Own:
 def list_own() -> list[str]:
     """Return the names of all that `find_own` finds."""
     folders = (folder for parent in _parents() if parent.is_dir() for folder in parent.iterdir())
-    return sorted({folder.name for folder in folders if not folder.name.startswith(".") and folder.is_dir()})
+    return sorted({folder.name for folder in folders if not folder.name.startswith(".") and _is_folder(folder)})
 
 
 def _not_own(name: str) -> ModelError:
@@ -128,6 +128,16 @@ def _not_own(name: str) -> ModelError:
 
 def _parents() -> tuple[Path, Path]:
     return paths.models_folder(), paths.runs_folder()
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether it is a folder, or a link to one that may be gone: a file of another tool is no model of ours."""
+    return path.is_dir() or path.is_symlink()
+
+
+def _find(name: str) -> tuple[Path | None, Path | None]:
+    """Return what has a name among the models, and among the runs, whatever its case."""
+    return find_named(paths.models_folder(), name), find_named(paths.runs_folder(), name)
 
 
 def _at_work(run: RunFolder) -> RunError:
@@ -163,7 +173,7 @@ def find_taken(name: str) -> str | None:
 
     A run that failed before its first checkpoint gives its name back.
     """
-    run, model = find_named(paths.runs_folder(), name), find_named(paths.models_folder(), name)
+    model, run = _find(name)
     if run is not None and not RunFolder(run).is_void():
         return run.name
     return None if model is None else model.name
@@ -179,7 +189,7 @@ def check_new_name(own: Own, name: str) -> str:
     name = check_name(name)
     if name == own.name:
         raise UsageError(f"{name!r} is its name already", "give another one")
-    if (taken := find_taken(name)) is not None and fold(name) != fold(own.name):
+    if (taken := find_taken(name)) is not None and taken not in {folder.name for folder in own.folders}:
         raise RunError(f"there is a run or a model {taken!r} already", f"remove it first: `tinychat rm {typed(taken)}`")
     if link := next((folder for folder in own.folders if folder.is_symlink()), None):
         raise UsageError(f"{link} is a symbolic link", "rename what it points to")
@@ -190,17 +200,22 @@ def rename(own: Own, name: str) -> Own:
     """Rename a model and its run, also in their files; the name comes from `check_new_name`.
 
     Raises:
-        RunError: If the run is training by now.
+        RunError: If the run is training by now, its recipe is damaged, or another run or model has got the name.
         ModelError: If a file that holds the name is damaged.
         OSError: If a folder cannot be renamed.
     """
     model, run = (parent / name for parent in _parents())
     with _locked(own):
+        check_new_name(own, name)
+        texts: dict[Path, str] = {}  # all are read before the first is written
         for folder in (own.model, own.run.model if own.run else None):
             if folder is not None:
-                _rename_model(folder, own.name, name)
+                texts |= _renamed_model(folder, own.name, name)
         if own.run is not None:
-            _rename_run(own.run, name)
+            texts |= _renamed_run(own.run, name)
+        for path, text in texts.items():
+            atomic_write(path, text)
+        if own.run is not None:
             if (void := find_named(run.parent, name)) is not None and void != own.run.path:
                 remove_folder(void)
             own.run.path.rename(run)
@@ -209,28 +224,34 @@ def rename(own: Own, name: str) -> Own:
     return Own(name, model if own.model else None, RunFolder(run) if own.run else None)
 
 
-def _rename_model(folder: Path, old: str, new: str) -> None:
-    """Write the new name of a model into its files."""
+def _renamed_model(folder: Path, old: str, new: str) -> dict[Path, str]:
+    """Return the files of a model that hold its name, with the new one."""
     if not (folder / CONFIG).is_file():
-        return
+        return {}
+    texts: dict[Path, str] = {}
     for file, key, limit in ((CONFIG, "name", MAX_CONFIG), (TRAINING, "run", MAX_TRAINING)):
         if (folder / file).is_file():
             values = read_object(folder / file, limit)
             _move_sources(values.get("recipe"), old, new)
             if key in values:
-                atomic_write(folder / file, json_text(values | {key: new}) + "\n")
+                texts[folder / file] = json_text(values | {key: new}) + "\n"
     card, heading, call = read_card(folder), "# {}\n", "\n    tinychat -m {}\n"
     if card.startswith(heading.format(old)):
         card = heading.format(new) + card.removeprefix(heading.format(old))
-        atomic_write(folder / CARD, card.replace(call.format(typed(old)), call.format(typed(new)), 1))
+        texts[folder / CARD] = card.replace(call.format(typed(old)), call.format(typed(new)), 1)
+    return texts
 
 
-def _rename_run(run: RunFolder, new: str) -> None:
-    """Write the new paths of the texts that are saved in a run, such as that of a pipe, into its recipe."""
-    if run.recipe_file.is_file():
+def _renamed_run(run: RunFolder, new: str) -> dict[Path, str]:
+    """Return the recipe of a run, with the new paths of the texts that are saved in it, such as that of a pipe."""
+    if not run.recipe_file.is_file():
+        return {}
+    try:
         recipe = read_toml(run.recipe_file)
-        _move_sources(recipe, run.name, new)
-        atomic_write(run.recipe_file, tomli_w.dumps(recipe))
+    except ValueError as error:
+        raise RunError(f"{run.recipe_file} is damaged: {error}", "mend it, or remove the run") from None
+    _move_sources(recipe, run.name, new)
+    return {run.recipe_file: tomli_w.dumps(recipe)}
 
 
 def _move_sources(recipe: Any, old: str, new: str) -> None:
