@@ -194,3 +194,14 @@ def test_a_taken_name_and_a_changed_recipe_are_refused(tmp_path: Path) -> None:
     assert b"--resume x" in again.stderr
     assert tinychat("train", "--resume", "x", "--batch-size", "5").returncode == 2
     assert tinychat("train").returncode == 2
+
+
+@pytest.mark.slow
+def test_training_runs_no_code_of_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(some_text(3_000))
+    for name in ("filelock", "numpy", "torch", "lightning", "tinychat"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(99)")
+    call = [sys.executable, "-P", "-m", "tinychat"]  # as the installed command, which knows no current folder either
+    train = [*call, "train", "text.txt", "--steps", "2", *SMALL]
+    done = subprocess.run(train, cwd=tmp_path, capture_output=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr.decode()

@@ -294,8 +294,18 @@ def test_a_named_pipe_is_saved_in_the_run(tmp_path: Path) -> None:
             },
             ProcessRank(3, 4, 1, 2),
         ),
+        (
+            {
+                "SLURM_STEP_NUM_TASKS": "7",
+                "SLURM_PROCID": "6",
+                "SLURM_LOCALID": "0",
+                "SLURM_NODEID": "3",
+                "SLURM_STEP_TASKS_PER_NODE": "2(x3),1",
+            },
+            ProcessRank(6, 7, 0, 1),
+        ),
     ],
-    ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
+    ids=["alone", "torchrun", "torchrun alone", "batch script", "srun", "srun on uneven machines"],
 )
 def test_the_rank_is_read_from_the_environment(environment: dict[str, str], process: ProcessRank) -> None:
     assert find_process_rank(environment) == process

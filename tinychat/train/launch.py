@@ -60,6 +60,8 @@ CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps", "log")
 """recipe fields that any resumed run may change, as they affect how a step is computed or logged but not its result"""
 LOCK_TIMEOUT = 1.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
+PYTHON = (sys.executable, "-P", "-m")
+"""Runs a module; -P: of what is installed, never of a file of that name in the current folder"""
 OUT_OF_MEMORY = 77
 """exit code of a worker that ran out of memory"""
 DETECTION_SECONDS, EXIT_SECONDS = 10.0, 2.0
@@ -353,7 +355,7 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
             rewind(run.events_file, newest_step(run.checkpoints))
     except TimeoutError:
         raise _already_running(run) from None
-    command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started or time.monotonic())]
+    command = [*PYTHON, "tinychat.train", str(run.path), "--started", repr(started or time.monotonic())]
     if stop_with_parent:
         command += ["--parent", str(os.getpid())]
     package = str(Path(tinychat.__file__).resolve().parent.parent)
@@ -463,8 +465,9 @@ def find_process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRan
     size = int(environment.get("SLURM_STEP_NUM_TASKS", 1))
     if size > 1 and "SLURM_PROCID" in environment:
         # `2(x3),1`: two tasks on each of three machines, then one
-        tasks = re.match(r"\d+", environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
-        local_size = int(tasks[0]) if tasks else size
+        groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+        sizes = [int(tasks) for tasks, times in groups for _ in range(int(times or 1))]
+        local_size = dict(enumerate(sizes)).get(int(environment.get("SLURM_NODEID", 0)), size)
         return ProcessRank(int(environment["SLURM_PROCID"]), size, int(environment.get("SLURM_LOCALID", 0)), local_size)
     return ALONE
 
@@ -486,7 +489,7 @@ class Workers:
         loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
         if loopback:  # this machine's host name may resolve to anything, or to nothing
             os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
-        command = [sys.executable, "-m", "tinychat.train", "--parent", str(os.getpid())]
+        command = [*PYTHON, "tinychat.train", "--parent", str(os.getpid())]
         self._processes = [
             subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**os.environ, "RANK": rank, "LOCAL_RANK": rank})
             for rank in map(str, range(1, size))
@@ -556,7 +559,7 @@ def _mentions(error: BaseException, *words: str) -> bool:
 
 def become_worker() -> NoReturn:
     """Replace this process, started by `torchrun` or SLURM, with a worker."""
-    os.execv(sys.executable, [sys.executable, "-m", "tinychat.train", "--parent", str(os.getppid())])
+    os.execv(sys.executable, [*PYTHON, "tinychat.train", "--parent", str(os.getppid())])
 
 
 def exit_with_parent(parent: int) -> None:
