@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -85,6 +86,7 @@ def test_json_for_people_has_numbers_of_a_list_on_one_line() -> None:
         "{", '  "loss": 1.5,', '  "curve": [', "    [1, 2.5],", "    [2, 1.5]", "  ],", '  "ids": [1, 2, 3],',
         '  "samples": [', '    "é",', '    "b"', "  ],", '  "empty": {},', '  "no": []', "}",
     ]  # fmt: skip
+    assert json_text(MappingProxyType({"a": MappingProxyType({})})) == '{\n  "a": {}\n}'
 
 
 @given(JSON_VALUES)

@@ -29,7 +29,9 @@ def json_line(values: object) -> str:
 def json_text(value: object, indent: str = "") -> str:
     """Return a value as JSON for people to read: each entry on a line of its own, but numbers of a list on one line."""
     inner = f"\n{indent}  "
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Mapping):
+        if not value:
+            return "{}"
         entries = [f"{json.dumps(str(key), ensure_ascii=False)}: {json_text(value[key], inner[1:])}" for key in value]
         return f"{{{inner}{f',{inner}'.join(entries)}\n{indent}}}"
     if isinstance(value, list | tuple) and not all(isinstance(item, int | float) for item in value):

@@ -151,7 +151,7 @@ def test_the_loss_is_the_mean_over_real_targets() -> None:
     torch.testing.assert_close(model.loss(ids, targets), by_hand)
 
 
-@pytest.mark.parametrize("options", [*GRID[::37], *FOREIGN, {"n_encoder_layer": 1}])
+@pytest.mark.parametrize("options", [*GRID[::37], *FOREIGN, {"n_encoder_layer": 1}, {"n_layer": 0}])
 def test_tokens_without_a_target_change_neither_loss_nor_gradients(options: dict[str, object]) -> None:
     model, ids = make(**options), some_ids()
     source = some_ids(time=5) if model.encoder is not None else None

@@ -336,3 +336,20 @@ def test_a_context_that_is_asked_for_need_not_be_filled_by_documents() -> None:
     made = make_plan(Recipe(steps=10, context_length=40, n_layer=2), rows, CPU, machine_of(1e11), None, elapsed=0)
     assert (made.config.context_length, made.config.source_vocab_size, made.config.n_encoder_layer) == (40, 9, 2)
     assert not made.recipe.compile
+
+
+def test_of_long_documents_a_step_and_an_evaluation_have_what_the_context_holds() -> None:
+    """3,000 tokens each, of which the context holds 256: as a text of 1,000 documents of 256 tokens."""
+    long, short = (
+        TextFacts("papers", 9_000_000, 1_000, 1_000 * tokens, 1_000, "wordpiece", rows=1_000, longest_row=9_000)
+        for tokens in (3_000, 256)
+    )
+    of_long, of_short = (
+        make_plan(Recipe(minutes=1, context_length=256), one, CPU, machine_of(1e11), 60, elapsed=4)
+        for one in (long, short)
+    )
+    assert of_long.batch_size == of_short.batch_size > 1
+    assert of_long.val_tokens == of_short.val_tokens == 100 * 256
+    assert of_long.make_ending().part_tokens == of_short.make_ending().part_tokens
+    assert of_long.config == of_short.config
+    assert of_long.steps == pytest.approx(of_short.steps, rel=0.01)

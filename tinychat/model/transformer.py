@@ -620,7 +620,8 @@ class Transformer(nn.Module):
         is_target, rows = targets != IGNORED, None
         # In conversations half of the tokens need no head and no feed-forward of the last layer. Their number differs
         # from batch to batch, which neither compiled blocks nor the graphs of a GPU can follow.
-        if self.ngrams is None and ids.device.type == "cpu" and not self.decoder.compiled and not is_target.all():
+        last_block = self.decoder.blocks and not self.decoder.compiled
+        if self.ngrams is None and ids.device.type == "cpu" and last_block and not is_target.all():
             rows = is_target.flatten().nonzero().squeeze(1)
             targets = targets.flatten()[rows]
         x, context = self._hidden_states(ids, encoder_output, preceding=preceding, rows=rows)

@@ -208,7 +208,9 @@ class Plan:
 
     @property
     def val_tokens(self) -> int:
-        return sum(take_fraction(split.val_tokens, self.val_fraction) for split in self.splits)
+        """Number of tokens that measure the model; of a document, the context holds so many at most."""
+        tokens = sum(take_fraction(split.val_tokens, self.val_fraction) for split in self.splits)
+        return math.ceil(tokens * self.row_tokens / self.document_tokens) if self.document_tokens else tokens
 
     @property
     def val_rows(self) -> int:

@@ -65,6 +65,10 @@ class TextFacts:
         """Mean number of tokens of a document, if documents are rows; 0 if rows are windows."""
         return sum(source.share * source.tokens / source.rows for source in self.sources) if self.rows else 0.0
 
+    def row_tokens(self, context_length: int) -> float:
+        """Return the mean number of tokens of a row; of a longer document, the context holds no more."""
+        return min(self.document_tokens, context_length) or context_length
+
 
 @dataclass(frozen=True)
 class SplitSize:
@@ -222,7 +226,7 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
     )
     # Shorter rows make larger batches, so that a step has as many tokens.
     tokens = size.batch_size * size.context_length
-    return config, recipe.batch_size or max(1, int(tokens // (facts.document_tokens or context_length)))
+    return config, recipe.batch_size or max(1, int(tokens // facts.row_tokens(context_length)))
 
 
 def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
@@ -260,8 +264,8 @@ def choose_size(
 
     def is_suitable(index: int, step_seconds: float) -> bool:
         config, batch_size = candidates[index]
-        row_tokens = min(facts.document_tokens, config.context_length) or config.context_length
-        evaluation = EVAL_WORK * step_seconds * val_tokens / (batch_size * row_tokens)
+        rows = val_tokens / (facts.document_tokens or config.context_length)
+        evaluation = EVAL_WORK * step_seconds * rows / batch_size
         training = min(MAX_TRAINING_FRACTION * seconds, seconds - evaluation)
         return training / step_seconds >= sizes[index].steps and evaluation <= FINAL_FRACTION * seconds
 
