@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,11 @@ JSON = st.recursive(
 def test_what_is_valid_is_what_the_standard_library_reads(values: object, ascii: bool) -> None:
     text = json.dumps(values, ensure_ascii=ascii)
     assert untrusted.parse_json(text) == json.loads(text)
+
+
+def test_a_process_of_ours_imports_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    for name in ("json", "click", "tinychat"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(99)")
+    command, environment = untrusted.call_module("tinychat", "--version")
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert done.stdout.startswith("tinychat ")

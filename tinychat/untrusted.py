@@ -1,12 +1,14 @@
 """Read files, JSON and TOML of others: never waits, never grows without limit, and raises errors of two kinds.
 
 What cannot be opened or is no regular file raises an `OSError`; what is opened but is not valid raises a `ValueError`.
+Processes of ours import nothing from the current folder, which may be anybody's.
 """
 
 import json
 import os
 import re
 import stat
+import sys
 import tomllib
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -189,6 +191,16 @@ def _check_integers(value: Any) -> None:
         raise ValueError("it has a whole number that does not fit in 64 bits")
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_integers(one)
+
+
+def call_module(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command, and its environment, that runs one of our modules in a process of its own.
+
+    `python -m` alone would look for modules in the current folder first.
+    """
+    package = str(Path(__file__).resolve().parent.parent)
+    search = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+    return [sys.executable, "-P", "-m", name, *arguments], {**os.environ, "PYTHONPATH": search}
 
 
 def replace_surrogates(text: str) -> str:

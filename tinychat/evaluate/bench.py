@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import itertools
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -45,6 +44,7 @@ from tinychat.train.planner import Plan
 from tinychat.train.recipe import Recipe, load_recipe
 from tinychat.train.sizes import SplitSize, TextFacts
 from tinychat.train.step import Learner
+from tinychat.untrusted import call_module
 
 MEASURE_SECONDS = 0.5
 LOOP_SECONDS = 4.0
@@ -163,8 +163,8 @@ def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
 def _time_start_up(info: ModelInfo) -> float:
     """Return the seconds in which a new process answers with one token."""
     began = time.perf_counter()
-    call = [sys.executable, "-m", "tinychat", "-m", str(info.folder), "-p", "", "-n", "1"]
-    subprocess.run(call, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command, environment = call_module("tinychat", "-m", str(info.folder), "-p", "", "-n", "1")
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
-import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.registry import KNOWN
 from tinychat.corpus.sources import STDIN, check_is_file, check_sources, source_name, split_weight, with_weight
@@ -52,7 +51,7 @@ from tinychat.train.event_log import rewind
 from tinychat.train.loggers import check_loggers
 from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 from tinychat.train.sizes import check_architecture
-from tinychat.untrusted import replace_surrogates
+from tinychat.untrusted import call_module, replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
@@ -60,8 +59,6 @@ CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps", "log")
 """recipe fields that any resumed run may change, as they affect how a step is computed or logged but not its result"""
 LOCK_TIMEOUT = 1.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
-PYTHON = (sys.executable, "-P", "-m")
-"""Runs a module; -P: of what is installed, never of a file of that name in the current folder"""
 OUT_OF_MEMORY = 77
 """exit code of a worker that ran out of memory"""
 DETECTION_SECONDS, EXIT_SECONDS = 10.0, 2.0
@@ -355,11 +352,9 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
             rewind(run.events_file, newest_step(run.checkpoints))
     except TimeoutError:
         raise _already_running(run) from None
-    command = [*PYTHON, "tinychat.train", str(run.path), "--started", repr(started or time.monotonic())]
-    if stop_with_parent:
-        command += ["--parent", str(os.getpid())]
-    package = str(Path(tinychat.__file__).resolve().parent.parent)
-    search = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+    parent = ("--parent", str(os.getpid())) if stop_with_parent else ()
+    began = repr(started or time.monotonic())
+    command, environment = call_module("tinychat.train", str(run.path), "--started", began, *parent)
     with run.log_file.open("ab") as log:
         return subprocess.Popen(
             command,
@@ -367,7 +362,7 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**THREAD_ENVIRONMENT, **os.environ, "PYTHONPATH": search},
+            env={**THREAD_ENVIRONMENT, **environment},
         )
 
 
@@ -489,9 +484,9 @@ class Workers:
         loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
         if loopback:  # this machine's host name may resolve to anything, or to nothing
             os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
-        command = [*PYTHON, "tinychat.train", "--parent", str(os.getpid())]
+        command, environment = call_module("tinychat.train", "--parent", str(os.getpid()))
         self._processes = [
-            subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**os.environ, "RANK": rank, "LOCAL_RANK": rank})
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**environment, "RANK": rank, "LOCAL_RANK": rank})
             for rank in map(str, range(1, size))
         ]
         threading.Thread(target=self._watch, args=(on_failure,), daemon=True).start()
@@ -559,7 +554,8 @@ def _mentions(error: BaseException, *words: str) -> bool:
 
 def become_worker() -> NoReturn:
     """Replace this process, started by `torchrun` or SLURM, with a worker."""
-    os.execv(sys.executable, [*PYTHON, "tinychat.train", "--parent", str(os.getppid())])
+    command, environment = call_module("tinychat.train", "--parent", str(os.getppid()))
+    os.execve(sys.executable, command, environment)
 
 
 def exit_with_parent(parent: int) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.errors import GenerationError
+from tinychat.untrusted import call_module
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -78,9 +79,10 @@ def start_compiling() -> None:
     with contextlib.suppress(OSError, Timeout):
         with lock(path).acquire(blocking=False):
             pass  # nobody compiles: what starts below may find that somebody does by then
+        command, environment = call_module(__spec__.name, str(path))
         subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )  # fmt: skip
 
 
