@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 
 from tinychat.config.settings import SettingStore
-from tinychat.events import Ended, Event, to_json
+from tinychat.events import Ended, Event, Failed, to_json
 from tinychat.session.open_model import OpenModel
 from tinychat.session.run_monitor import RunMonitor
 from tinychat.store.runs import RunFolder
@@ -70,6 +70,19 @@ def test_the_final_model_of_a_run_opens_and_the_conversation_goes_on(run: RunFol
     assert [one.run for one in holder.runs.pop_ended()] == [run]
     assert holder.calls == ["open", "reopen", "open"]
     assert (holder.runs.all, holder.runs.followed) == ([], None)
+
+
+def test_a_run_whose_folder_is_gone_has_failed(run: RunFolder, letters: Path) -> None:
+    holder = Holder()
+    shutil.copytree(letters, run.model)
+    with FileLock(run.lock_file):
+        holder.runs.add(run, None)
+        holder.runs.open_followed()
+    shutil.rmtree(run.path)
+    (ended,) = holder.runs.pop_ended()
+    assert ended.last == Failed("the run was removed")
+    assert (holder.runs.all, holder.runs.followed) == ([], None)
+    assert not run.path.exists()
 
 
 def test_an_answer_of_a_model_in_training_is_not_reproducible(run: RunFolder, letters: Path) -> None:

@@ -100,6 +100,8 @@ class RunFolder:
 
     def remove_if_mistaken(self) -> None:
         """Remove the run if a mistake in its recipe or its text ended it before its first checkpoint."""
+        if not self.path.exists():  # the lock would make the folder anew
+            return
         with suppress(OSError), self.lock(timeout=EXIT_SECONDS):
             failure = self._early_failure()
             if failure is not None and failure.is_mistake:
@@ -113,8 +115,11 @@ class RunFolder:
         """Return the event that a trainer which is gone did not write; `process` is the trainer if it was a child."""
         if process is not None and process.returncode == -signal.SIGKILL:
             return Failed("the trainer was killed (signal 9): memory may have run out", remedy)
-        if shutil.disk_usage(self.path).free < FULL:
-            return Failed(f"the trainer ended: the disk of {self.path} is full", f"make room; {remedy}")
+        if not self.path.exists():  # removed by another process: no `--resume` brings it back
+            return Failed("the run was removed")
+        with suppress(OSError):
+            if shutil.disk_usage(self.path).free < FULL:
+                return Failed(f"the trainer ended: the disk of {self.path} is full", f"make room; {remedy}")
         return Failed("the trainer ended without a word", f"its log is {self.log_file}; {remedy}")
 
     def _early_failure(self) -> Failed | None:
