@@ -152,3 +152,9 @@ def test_a_process_of_ours_imports_nothing_from_the_current_folder(tmp_path: Pat
     command, environment = untrusted.call_module("tinychat", "--version")
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True, text=True)
     assert done.stdout.startswith("tinychat ")
+
+
+def test_a_tilde_is_the_home_folder_or_that_of_a_user_who_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert untrusted.expand_home("~/a.txt") == Path("/home/me/a.txt")
+    assert untrusted.expand_home("~no such user/a.txt") == Path("~no such user/a.txt")

@@ -11,7 +11,7 @@ import stat
 import sys
 import tomllib
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -201,6 +201,14 @@ def call_module(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     package = str(Path(__file__).resolve().parent.parent)
     search = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     return [sys.executable, "-P", "-m", name, *arguments], {**os.environ, "PYTHONPATH": search}
+
+
+def expand_home(path: Path | str) -> Path:
+    """Return a path with the home folder for a `~` at its beginning; `~NAME` of an unknown user stays as it is."""
+    path = Path(path)
+    with suppress(RuntimeError):
+        path = path.expanduser()
+    return path
 
 
 def replace_surrogates(text: str) -> str:

@@ -31,6 +31,10 @@ def test_without_one_it_is_the_last_prompt(talk: Talk) -> None:
     assert begin(talk, "/play").text == "one\n"
 
 
+def test_a_prompt_may_begin_with_a_tilde(talk: Talk) -> None:
+    assert begin(talk, "/play ~hello").text == "~hello\n"
+
+
 def test_a_completion_goes_on_behind_its_prompt(talk: Talk) -> None:
     talk.do("/model other")
     assert begin(talk, "/play hello").text == "hello"

@@ -24,6 +24,7 @@ from tinychat.commands.registry import (
 from tinychat.commands.results import Change, Help, Message, Quit
 from tinychat.config.settings import SETTINGS
 from tinychat.errors import UsageError
+from tinychat.session.session import Session
 
 
 @pytest.mark.parametrize(
@@ -239,3 +240,8 @@ def test_tokens_are_counted_from_either_end() -> None:
     for text in ("", "0", "6", "-6", "x", "+3", "--1", "0_1"):
         with pytest.raises(UsageError, match=re.escape(f"/why takes the number of a token, from 1 to 5, not '{text}'")):
             parse_token(text, 5, "why")
+
+
+@pytest.mark.parametrize("typed", ["~no such user/a", "a\0/b", "no/such/folder/a"])
+def test_a_path_in_no_folder_has_no_completion(typed: str) -> None:
+    assert list(complete_paths(Session(), [typed])) == []

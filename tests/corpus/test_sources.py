@@ -240,6 +240,7 @@ def test_a_file_that_grows_is_read_up_to_the_size_that_it_had(tmp_path: Path) ->
     [
         ("tinyshakespear", "is it tinyshakespeare?"),
         ("none/at/all.txt", "known data sets: "),
+        ("~no such user/a.txt:2", "known data sets: "),
         ("*.nothing", "none can be read"),
         ("ag_news/train.csv", "its files: ag_news/train_subset_12000.csv"),
         ("bert_uncased_vocab", "--tokenizer"),

@@ -102,6 +102,7 @@ def test_names_in_any_script_are_kept_as_given_and_taken_whatever_their_case() -
     ("fields", "problem"),
     [
         ({"sources": ["nofile.txt"]}, "there is no file, folder or known data set 'nofile.txt'"),
+        ({"sources": ["~no such user/a.txt"]}, "there is no file, folder or known data set '~no such user/a.txt'"),
         ({"sources": ["empty.txt"]}, "empty.txt is empty"),
         ({"sources": ["binary"]}, "binary is binary data, not text"),
         ({"sources": ["binary", "novel.txt"]}, "binary is binary data, not text"),
@@ -162,6 +163,11 @@ def test_a_run_that_failed_before_its_first_checkpoint_gives_its_name_back() -> 
 def test_the_final_folder_can_be_chosen(tmp_path: Path) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)), out=Path("there/model"))
     assert run.final_folder == tmp_path / "there" / "model"
+
+
+def test_a_folder_may_begin_with_a_tilde_that_is_no_users(tmp_path: Path) -> None:
+    run = prepare_run(Recipe(sources=("novel.txt",)), out=Path("~no such user/model"))
+    assert run.final_folder == Path("~no such user/model").absolute()
 
 
 def test_a_run_needs_a_source() -> None:

@@ -13,6 +13,7 @@ from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import read_training
 from tinychat.textutil import percent
+from tinychat.untrusted import expand_home
 
 if TYPE_CHECKING:
     from tinychat.corpus.corpus import Passage, SourceCorpus
@@ -104,7 +105,7 @@ def _check_available(source: str) -> None:
 
     name = split_weight(source)[0].partition("/")[0]
     known = KNOWN.get(name)
-    if known and not Path(source).expanduser().exists():
+    if known and not expand_home(source).exists():
         mirror = None if known.is_generated else paths.mirror()
         if not is_complete(known, (mirror or paths.datasets_folder()) / name):
             verb, does = ("make", "makes") if known.is_generated else ("get", "fetches")

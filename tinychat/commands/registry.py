@@ -14,6 +14,7 @@ from typing import Any
 from tinychat.commands.results import Help, Message, Quit, Result
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
+from tinychat.untrusted import expand_home
 
 PREFIX = "/"
 CATEGORIES = ("talk", "settings", "models", "training", "inside", "session")
@@ -311,7 +312,7 @@ def to_name(text: str) -> str:
 
 def to_path(text: str) -> Path:
     """Return the path of a typed file name, in which a space may be written `\\ ` and the home folder `~`."""
-    return Path(text.replace("\\ ", " ")).expanduser()
+    return expand_home(text.replace("\\ ", " "))
 
 
 # --- completion shared by several commands ---------------------------------------------------------------------------
@@ -326,8 +327,8 @@ def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """Complete the path of a file or folder; hidden ones only after a typed dot."""
     folder, name = os.path.split(words[-1])
     try:
-        entries = sorted(os.scandir(Path(folder or ".").expanduser()), key=lambda entry: entry.name)
-    except OSError:
+        entries = sorted(os.scandir(expand_home(folder or ".")), key=lambda entry: entry.name)
+    except (OSError, ValueError):  # there is no such folder, or it holds a NUL
         return
     for entry in entries:
         if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):

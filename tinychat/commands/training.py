@@ -41,6 +41,7 @@ from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
 from tinychat.textutil import compact, duration, percent
 from tinychat.train.event_log import Curves
+from tinychat.untrusted import expand_home
 
 if TYPE_CHECKING:
     from tinychat.train.report import RunSummary
@@ -473,7 +474,7 @@ def _parse_plot(text: str) -> tuple[list[str], str, Path | None]:
 
 
 def _picture_file(name: str) -> Path:
-    path = Path(name).expanduser()
+    path = expand_home(name)
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(SUFFIXES))
     return path

@@ -21,7 +21,7 @@ from tinychat.corpus.readers import JSON_FORMATS, Part, format_of
 from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_complete
 from tinychat.corpus.types import Mode, Notes
 from tinychat.errors import SourceChangedError, SourceError, UsageError
-from tinychat.untrusted import why_not_regular
+from tinychat.untrusted import expand_home, why_not_regular
 
 STDIN = "-"
 """The source that stands for standard input."""
@@ -86,7 +86,7 @@ def check_sources(
         UsageError: If a weight is not a finite number above 0.
     """
     names, weights = zip(*map(split_weight, specs), strict=True)
-    files = [name for name in names if name != STDIN and not Path(name).expanduser().is_fifo()]
+    files = [name for name in names if name != STDIN and not expand_home(name).is_fifo()]
     is_mix = len(specs) > 1 and any(weights)
     for texts in [[name] for name in files] if is_mix else [files]:
         finder = _Finder(cache, None, column, field, None, mode, only_checks=True)
@@ -115,7 +115,7 @@ def _is_there(source: str) -> bool:
     name = split_weight(source)[0]
     if name == STDIN or name.partition("/")[0] in KNOWN:
         return True
-    path = Path(name).expanduser()
+    path = expand_home(name)
     try:
         return path.exists() or any(glob.iglob(str(path), recursive=True))  # noqa: PTH207
     except OSError:  # the name is too long
@@ -165,7 +165,7 @@ class _Finder:
         self.notes[-1][1].add(line)
 
     def _add(self, spec: str) -> None:
-        path = Path(spec).expanduser()
+        path = expand_home(spec)
         name, _, file = spec.partition("/")
         if spec == STDIN:
             self._add_stream(self.stdin or sys.stdin.buffer, "stdin")
@@ -305,7 +305,7 @@ def source_name(source: str) -> str:
     """
     if source == STDIN:
         return "stdin"
-    path = Path(source).expanduser()
+    path = expand_home(source)
     if (dataset := source.partition("/")[0]) in KNOWN and not path.exists():
         return dataset
     while glob.has_magic(path.name):
@@ -321,7 +321,7 @@ def split_weight(source: str) -> tuple[str, float | None]:
     Raises:
         UsageError: If the weight is not a finite number above 0.
     """
-    found, path = _WEIGHTED.fullmatch(source), Path(source).expanduser()
+    found, path = _WEIGHTED.fullmatch(source), expand_home(source)
     if found is None or path.exists() or next(glob.iglob(str(path), recursive=True), None):  # noqa: PTH207
         return source, None
     name, weight = found[1], float(found[2])

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import platformdirs
 
+from tinychat.untrusted import expand_home
+
 APP = "tinychat"
 HOME, MIRROR = VARIABLES = ("TINYCHAT_HOME", "TINYCHAT_MIRROR")
 """Environment variables that name folders."""
@@ -16,7 +18,7 @@ LOG_SUFFIX = ".jsonl"
 
 
 def _home() -> Path | None:
-    return Path(home).expanduser().absolute() if (home := os.environ.get(HOME)) else None
+    return expand_home(home).absolute() if (home := os.environ.get(HOME)) else None
 
 
 def data_folder() -> Path:
@@ -76,7 +78,7 @@ def config_file() -> Path:
 
 def mirror() -> Path | None:
     """Return the local folder of data sets that `TINYCHAT_MIRROR` names; None if it is not set."""
-    return Path(folder).expanduser() if (folder := os.environ.get(MIRROR)) else None
+    return expand_home(folder) if (folder := os.environ.get(MIRROR)) else None
 
 
 def bundled_models() -> Path:

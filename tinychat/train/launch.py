@@ -51,7 +51,7 @@ from tinychat.train.event_log import rewind
 from tinychat.train.loggers import check_loggers
 from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 from tinychat.train.sizes import check_architecture
-from tinychat.untrusted import call_module, replace_surrogates
+from tinychat.untrusted import call_module, expand_home, replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
@@ -98,7 +98,7 @@ def prepare_run(
         TokenizerError: If there is no such tokenizer.
     """
     if out is not None:
-        out = out.expanduser().absolute()
+        out = expand_home(out).absolute()
         _check_out(out)
     if not recipe.sources and not recipe.texts:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
@@ -214,7 +214,7 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
 
 def portable_reference(model: str) -> str:
     """Return a reference to a model that holds in any working directory: its name, or its absolute path."""
-    path = Path(model).expanduser()
+    path = expand_home(model)
     return str(path.absolute()) if (path / CONFIG).is_file() or find_format(path) else model
 
 
@@ -400,7 +400,7 @@ def _check_tokenizer(kind: str) -> str:
 
 def _check_source(source: str) -> None:
     """Check the weight of a source, that it is no device or socket, and that a recipe can hold its path."""
-    path = Path(split_weight(source)[0]).expanduser()
+    path = expand_home(split_weight(source)[0])
     absolute = str(path.absolute())
     if source != STDIN and (shown := replace_surrogates(absolute)) != absolute:
         raise SourceError(f"{shown} has a name that is not UTF-8", "rename it")
@@ -411,7 +411,7 @@ def _check_source(source: str) -> None:
 def _absolute_source(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     """Return a source that can be read again from any working directory; save one that can be read only once."""
     source, weight = split_weight(source)
-    path = Path(source).expanduser()
+    path = expand_home(source)
     if source == STDIN:
         source = str(_save_stream(stdin or sys.stdin.buffer, recipe, run))
     elif path.is_fifo():  # such as the shell's <(…)
