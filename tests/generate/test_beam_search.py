@@ -99,3 +99,11 @@ def test_finds_what_transformers_finds(
                 search.advance(ours.extend(search.requests, 1, search.top_logprobs))
             assert [token.id for token in search.best] == expected
             end = expected[min(4, len(expected) - 1)]
+
+
+def test_no_beam_is_left_if_every_token_is_rejected() -> None:
+    request = Request(0, [], 0, Settings(max_tokens=5), seed=0, end_ids=frozenset([END]))
+    search = BeamSearch(request, 2, allows=lambda ids: False)
+    search.advance([[SampledToken(0, 0.0, tuple(logprobs_after([]).items()))]])
+    assert search.is_over
+    assert search.best == []

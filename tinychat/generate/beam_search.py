@@ -110,6 +110,6 @@ class BeamSearch:
 
     @property
     def best(self) -> list[SampledToken]:
-        """The tokens of the best answer so far; of a beginning if none has ended."""
-        beams = self._finished or self._running
+        """The tokens of the best answer so far; of a beginning if none has ended; none if all were rejected."""
+        beams = self._finished or self._running or [_Beam(self._request.slot)]
         return list(max(beams, key=attrgetter("mean")).tokens)

@@ -160,18 +160,18 @@ class Scheduler:
     # --- the thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        batch = Batch(self._engine)
-        while self._admit(batch):
+        batch, goes_on = Batch(self._engine), True
+        while goes_on:
             try:
+                goes_on = self._admit(batch)
                 self._step(batch)
                 self._score()
             except Exception as error:  # of the engine: it concerns all answers that are being generated
                 for job in self._running.values():
                     self._add(job, EngineError(str(error) or type(error).__name__))
                 self._running = {}
-                batch.close()
+                batch = Batch(self._engine)  # to end the answers of the old one might fail again
             self._post()
-        self._post()
 
     def _admit(self, batch: Batch) -> bool:
         """End what is to end, wait for something to do, and begin it; return whether the thread goes on."""
@@ -181,9 +181,10 @@ class Scheduler:
                     return False
                 self._condition.wait(IDLE_SECONDS)
             self._drop_waiting()
+        self._end_running(batch)  # before others leave the queue: they would be lost if it failed
+        with self._condition:
             new = [self._waiting.popleft() for _ in range(min(self._places - len(batch.answers), len(self._waiting)))]
             scores = [self._new_scores.popleft() for _ in range(len(self._new_scores))]
-        self._end_running(batch)
         for job in new:
             try:
                 answer = job.make(self._model)

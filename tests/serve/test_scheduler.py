@@ -1,0 +1,59 @@
+"""The thread of the scheduler: it outlives all errors, and every job gets a last event."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+from tinychat.config.settings import Settings, SettingStore
+from tinychat.events import Finished
+from tinychat.generate.answer import Answer
+from tinychat.generate.stream import Batch
+from tinychat.serve.scheduler import AnswerJob, EngineError, Event, Job, Scheduler
+from tinychat.session.open_model import OpenModel
+
+
+@pytest.fixture
+def scheduler(letters: Path) -> Iterator[Scheduler]:
+    scheduler = Scheduler(OpenModel(str(letters), SettingStore()), max_queue=4, max_batch=1)
+    yield scheduler
+    scheduler.stop(0)
+    scheduler.join()
+
+
+def submit(scheduler: Scheduler, seconds: float, settings: Settings) -> "Queue[Event]":
+    """Ask for an answer to `abc` within some seconds; return the queue of its events."""
+    events = Queue[Event]()
+
+    def make(model: OpenModel) -> Answer:
+        return Answer(model.tokenizer, model.tokenizer.encode("abc"), lambda: settings, seed=1)
+
+    def post(_: Job, new: list[Event]) -> None:
+        for one in new:
+            events.put(one)
+
+    scheduler.submit([AnswerJob(post, time.monotonic() + seconds, make=make)])
+    return events
+
+
+def last(events: "Queue[Event]") -> Event:
+    while not isinstance(event := events.get(timeout=20), Finished | Exception):
+        pass
+    return event
+
+
+def test_an_answer_that_cannot_end_leaves_those_that_wait(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Batch, answer: Answer) -> None:
+        raise ValueError("it cannot end")
+
+    monkeypatch.setattr(Batch, "remove", fail)
+    endless = submit(scheduler, 0.2, Settings(max_tokens=10**6))
+    waiting = submit(scheduler, 60, Settings(max_tokens=5))
+    error = last(endless)
+    assert isinstance(error, EngineError)
+    assert str(error.problem) == "it cannot end"
+    assert isinstance(last(waiting), Finished)
