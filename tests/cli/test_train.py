@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from tinychat.cli.main import run
 from tinychat.cli.train import COMMON_OPTIONS, STOPPED, _exit_code
-from tinychat.events import Failed
+from tinychat.events import Ended, Failed
 from tinychat.repl.training_view import RunOutcome
+from tinychat.store.runs import RunFolder
 from tinychat.train.launch import NOTHING_YET
-from tinychat.train.recipe import RECIPE_FIELDS
+from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context-length", "32", "--batch-size", "8"]
 
@@ -168,6 +170,29 @@ def test_ctrl_c_saves_the_model_and_resume_continues(tmp_path: Path, home: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("stops", "changes"), [(True, 0), (False, 1)])
+def test_a_run_that_is_stopped_while_it_is_shown_stays_stopped(
+    home: Path, monkeypatch: pytest.MonkeyPatch, stops: bool, changes: int
+) -> None:
+    """Only a run that was being stopped by others, such as by its killed command, is resumed once it has ended."""
+    folder = RunFolder(home / "runs" / "t")
+    folder.path.mkdir(parents=True)
+    folder.recipe_file.write_text(load_recipe().to_toml())
+    changed = []
+
+    def watch(shown: RunFolder, **_: object) -> RunOutcome:
+        if stops:
+            shown.send("stop")
+        return Ended("stopped", 4, 1.0, 2.0, 1.0, 1.0, str(folder.model))
+
+    monkeypatch.setattr("tinychat.cli.train.watch", watch)
+    monkeypatch.setattr("tinychat.cli.train.change_recipe", lambda *_: changed.append(1))  # it is long enough
+    monkeypatch.setattr("tinychat.cli.train.describe_done", lambda _: ())
+    with FileLock(folder.lock_file):
+        assert run(["train", "--resume", "t"]) == (STOPPED if stops else 0)
+    assert len(changed) == changes
+
+
 def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path, home: Path) -> None:
     """The trainer notices that its command was killed, saves everything and ends; `--resume` waits for that."""
     path = tmp_path / "t.txt"

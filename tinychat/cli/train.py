@@ -148,7 +148,7 @@ def train(
         if run.is_running():
             # It trains in the background, or its command was killed a moment ago and it is still saving.
             code = _exit_code(watch(run, as_json=as_json, ui_options=ui_options))
-            if code != STOPPED:
+            if code != STOPPED or run.was_told_to_stop:
                 return code
         if not change_recipe(run, overrides):
             for line in describe_done(run):

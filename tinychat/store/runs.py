@@ -54,6 +54,7 @@ class RunFolder:
         self.out_file = path / "out"  # path of the final model's folder, with `--out`
         self.lock_file = path / "trainer.lock"  # held while the trainer lives; the system releases it in any case
         self.log_file = path / "trainer.log"  # the trainer's stderr
+        self.was_told_to_stop = False  # through this object: another process may have told the trainer too
 
     @property
     def final_folder(self) -> Path:
@@ -89,6 +90,7 @@ class RunFolder:
         line = json.dumps({"command": command, "time": time.time(), **arguments}, ensure_ascii=False) + "\n"
         with self.control_file.open("a", encoding="utf-8") as file:
             file.write(line)
+        self.was_told_to_stop |= command == "stop"
 
     def events(self) -> Iterator[Event]:
         """Yield the events so far."""
