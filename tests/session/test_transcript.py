@@ -43,6 +43,12 @@ def test_a_file_keeps_every_branch_and_the_current_turn(tmp_path: Path) -> None:
     assert [turn["prompt"] for turn in values["turns"]] == ["a", "b"]  # for programs that ignore branches
 
 
+def test_a_file_is_read_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    write_transcript(path, "parrot", Settings(), grown())
+    assert shape(read_transcript(path)) == shape(grown())
+
+
 def test_the_current_turn_may_be_none(tmp_path: Path) -> None:
     path, conversation = tmp_path / "talk.json", grown()
     conversation.current = None

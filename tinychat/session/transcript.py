@@ -20,9 +20,11 @@ from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.textutil import json_line
-from tinychat.untrusted import parse_json, read_json, read_text
+from tinychat.untrusted import parse_json, read_text
 
 FORMAT = 1
+DOCUMENT_START = "{\n"
+"""The beginning of a transcript that a person has saved, whatever its name; a line of a log is not indented."""
 MAX_SAVED = 200
 """Number of autosaved conversations to keep; older ones are deleted."""
 
@@ -65,9 +67,10 @@ def read_transcript(path: Path) -> Conversation:
         TinychatError: If the file cannot be read or is no transcript.
     """
     try:
-        if path.suffix == paths.LOG_SUFFIX:
-            return _read_log(read_text(path))
-        values = read_json(path)
+        text = read_text(path)
+        if path.suffix == paths.LOG_SUFFIX and not text.startswith(DOCUMENT_START):
+            return _read_log(text)
+        values = parse_json(text)
         return _read_tree(values["turns"], values.get("branches", []))
     except OSError as error:
         raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
