@@ -117,6 +117,11 @@ def test_a_nudge_goes_as_far_as_the_bounds(talk: Talk) -> None:
     assert nudge(talk.session, "max_tokens", -1000).new == "1"
 
 
+def test_a_nudge_leaves_what_it_would_make_invalid(talk: Talk) -> None:
+    talk.do("/top-p 0.04")
+    assert nudge(talk.session, "top_p", -0.05) == Change("top-p", "0.04", "0.04")
+
+
 def test_reset_takes_back_what_commands_set_and_no_more(talk: Talk) -> None:
     talk.session.settings.set("top_p", 0.9, Origin.FLAG)
     talk.do("/top-p 0.5")

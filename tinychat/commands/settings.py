@@ -44,14 +44,15 @@ def change(session: Session, name: str, value: object) -> Change:
 
 
 def nudge(session: Session, name: str, step: float) -> Change:
-    """Change a number by a step, as far as its bounds allow."""
-    setting = SETTINGS[name]
-    value = getattr(session.settings.current, name) + step
+    """Change a number by a step, as far as its bounds allow; one that must stay above a bound stays as it is there."""
+    setting, old = SETTINGS[name], getattr(session.settings.current, name)
+    value = old + step
     if setting.low is not None:
         value = max(value, setting.low)
     if setting.high is not None:
         value = min(value, setting.high)
-    return change(session, name, setting.kind(round(value, 6)))
+    value = setting.kind(round(value, 6))
+    return change(session, name, old if setting.fault(value) else value)
 
 
 def toggle_greedy(session: Session) -> Change:
