@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tinychat.errors import ModelError
-from tinychat.store.weights import ELEMENT_SIZES, MappedTensor
+from tinychat.store.weights import ELEMENT_SIZES, MAX_DIMENSIONS, MappedTensor
 from tinychat.untrusted import open_regular, read_bytes
 
 MAX_PICKLE = 4 << 20
@@ -209,6 +209,8 @@ def _read_archive(memory: mmap.mmap, entries: Mapping[str, zipfile.ZipInfo]) -> 
         return _Storage(dtype, *_find(memory, entries[f"{root}data/{key}"]))
 
     def rebuild(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> MappedTensor | None:
+        if len(shape) != len(stride) or len(shape) > MAX_DIMENSIONS:  # before products: they may need all memory
+            raise ValueError("it has a tensor without a valid shape")
         numbers = (offset, *shape, *stride)
         if not isinstance(storage, _Storage) or not all(type(one) is int and 0 <= one < 1 << 40 for one in numbers):
             raise TypeError
@@ -235,6 +237,8 @@ def _empty() -> dict[str, Any]:
 
 def _find(memory: mmap.mmap, entry: zipfile.ZipInfo) -> tuple[int, int]:
     """Return where the bytes of a file in the archive begin, and how many they are."""
+    if entry.header_offset < 0:  # `zipfile` adds to it what the end of the file says
+        raise ValueError(f"{entry.filename[:80]} does not lie within it")
     lengths = memory[entry.header_offset + NAME_LENGTH : entry.header_offset + LOCAL_HEADER]
     name, extra = (int.from_bytes(lengths[at : at + 2], "little") for at in (0, EXTRA_LENGTH - NAME_LENGTH))
     begin = entry.header_offset + LOCAL_HEADER + name + extra
