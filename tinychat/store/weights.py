@@ -6,6 +6,7 @@ import mmap
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeGuard
 
@@ -205,7 +206,20 @@ def _read_header(memory: mmap.mmap, skip_unsupported: bool) -> dict[str, MappedT
         if not 0 <= first <= end <= len(memory) - begin or end - first != math.prod(shape) * ELEMENT_SIZES[dtype]:
             raise ValueError(f"{name[:80]} does not lie within it")
         tensors[name] = MappedTensor(dtype, shape, begin + first, memory, address + begin + first)
+    _refuse_overlaps(tensors)
     return tensors
+
+
+def _refuse_overlaps(tensors: Mapping[str, MappedTensor]) -> None:
+    """Raise an error if two tensors share bytes, as safetensors forbids: engines take equal offsets for tied weights."""
+    places = sorted(
+        (one.offset, one.offset + one.numel * ELEMENT_SIZES[one.dtype], name)
+        for name, one in tensors.items()
+        if one.numel
+    )
+    for (_, end, _), (first, _, name) in pairwise(places):
+        if first < end:
+            raise ValueError(f"{name[:80]} overlaps another tensor")
 
 
 def _is_supported(values: Any) -> bool:
