@@ -184,6 +184,15 @@ def test_settings_wait_until_the_lesson_is_left(own: Talk) -> None:
     assert (session.settings.current.temperature, session.settings.current.top_k) == (1.5, None)
 
 
+def test_the_model_is_loaded_with_the_settings_of_the_lesson_and_again_with_ones_own(own: Talk) -> None:
+    own.do("/threads 1")
+    engine = own.session.model.engine
+    start(own)
+    inside = own.session.model.engine
+    own.do("/lesson off")
+    assert len({engine, inside, own.session.model.engine}) == 3
+
+
 def test_one_lesson_after_another_comes_back_to_what_was_before_the_first(own: Talk) -> None:
     own.do("/temperature 1.5")
     start(own)

@@ -153,6 +153,17 @@ def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(t
     assert [turn.prompt for turn in talk.session.turns] == ["hello"]
 
 
+def test_what_is_reset_loads_the_model_again_if_it_is_loaded_with_that(talk: Talk) -> None:
+    for line in ("/reset", "/reset threads"):
+        talk.do("/threads 1")
+        talk.do("/temperature 1.2")
+        engine = talk.session.model.engine
+        talk.do("/reset temperature")
+        assert talk.session.model.engine is engine
+        talk.do(line)
+        assert talk.session.model.engine is not engine
+
+
 def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
     assert [one.text for one in suggest_values(talk.session, SETTINGS["device"])] == ["auto", "cpu", "cuda", "mps"]
     assert [one.text for one in suggest_values(talk.session, SETTINGS["top_k"])] == ["none", "5", "40"]

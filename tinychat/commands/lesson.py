@@ -1,7 +1,7 @@
 """`/lesson`: lessons that run in the REPL itself, and what Enter, an answer or a typed line means to a lesson."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,7 +179,7 @@ def _start(session: Session, lesson: Lesson) -> LessonPage:
     player = LessonPlayer(lesson, resume_step(lesson, known), values, before.model if before else model)
     session.lesson = player
     if player.settings:
-        session.settings.replace({}, Origin.COMMAND)
+        _replace_settings(session, {})
         notes.append("the settings that you changed come back when the lesson ends")
     if player.step:
         notes.append("it goes on where its model is opened · /lesson restart begins again")
@@ -192,10 +192,17 @@ def _leave(session: Session) -> tuple[str, ...]:
     if player is None:
         return ()
     session.lesson = None
-    session.settings.replace(player.settings, Origin.COMMAND)
+    _replace_settings(session, player.settings)
     if player.model in (None, _open_model(session)):
         return ()
     return (f"/model {player.model} opens the model from before the lesson",)
+
+
+def _replace_settings(session: Session, values: Mapping[str, object]) -> None:
+    """Make these the only settings that commands have changed."""
+    current = session.settings.current
+    session.settings.replace(values, Origin.COMMAND)
+    session.reload_model(current)
 
 
 def _open_model(session: Session) -> str | None:

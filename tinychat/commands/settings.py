@@ -33,14 +33,12 @@ def change(session: Session, name: str, value: object) -> Change:
         raise UsageError(f"{setting.spelling} is chosen when tinychat starts", remedy)
     if setting.name == "system" and setting.parse(value) and session.info is not None:
         session.model.check_system()
-    old = _show(session, setting)
+    before, old = session.settings.current, _show(session, setting)
     if setting.merge is not None and (texts := setting.parse(value)):
         value = setting.merge(getattr(session.settings.current, setting.name), texts)
     session.settings.set(setting.name, value)
-    new = _show(session, setting)
-    if setting.name in LOADING and old != new and session.info is not None:
-        session.reopen_model(str(session.info.folder))
-    return Change(setting.spelling, old, new)
+    session.reload_model(before)
+    return Change(setting.spelling, old, _show(session, setting))
 
 
 def nudge(session: Session, name: str, step: float) -> Change:
@@ -167,8 +165,9 @@ def set_(session: Session, text: str) -> Result:
 def reset(session: Session, text: str) -> Result:
     """Undo what commands have changed, in one setting or in all of them."""
     to_reset = [SETTINGS.find(text)] if text else list(SETTINGS.values())
-    old = [_show(session, setting) for setting in to_reset]
+    before, old = session.settings.current, [_show(session, setting) for setting in to_reset]
     session.settings.reset(text or None)
+    session.reload_model(before)
     changes = [Change(one.spelling, value, _show(session, one)) for one, value in zip(to_reset, old, strict=True)]
     return Message(tuple(one.text for one in changes if one.old != one.new) or ("nothing to take back",))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tinychat.config.settings import SettingStore, UiOptionStore
+from tinychat.config.settings import LOADING, Settings, SettingStore, UiOptionStore
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.answer import Answer
@@ -71,6 +71,16 @@ class Session:
         self._model = OpenModel(name, self.settings)
         self._model.preload()
         return self._model
+
+    def reload_model(self, before: Settings) -> None:
+        """Reopen the model, if one is open, once a setting that it is loaded with differs from what it was `before`.
+
+        Raises:
+            ModelError: If it no longer exists, or is damaged; the open one stays.
+        """
+        now = self.settings.current
+        if self.info is not None and any(getattr(now, name) != getattr(before, name) for name in LOADING):
+            self.reopen_model(str(self.info.folder))
 
     def choose_model(self, name: str) -> OpenModel:
         """Open and load another model; if a run of that name trains in the background, use its newest weights.
