@@ -165,6 +165,13 @@ def test_json_tells_what_an_answer_was_chosen_from(call: Call) -> None:
     assert best["candidates"][0]["logprob"] == max(one["logprob"] for one in best["candidates"])
 
 
+def test_an_empty_candidate_has_no_log_probability(call: Call) -> None:
+    line = json.dumps({"prompt": "abc", "best_of": 2, "stop": list("abcdefghijklmnopqrstuvwxyz \n")})
+    _, out, _ = call("--jsonl", stdin=line)
+    answer = json.loads(out, parse_constant=pytest.fail)  # Python would read -Infinity, which is not JSON
+    assert answer["candidates"] == [{"text": "", "logprob": None}] * 2
+
+
 def test_log_probabilities_come_with_json(call: Call) -> None:
     code, out, _ = call("--jsonl", "--logprobs", "3", "-n", "4", "--greedy", stdin='{"prompt": "abc"}')
     answer = json.loads(out)

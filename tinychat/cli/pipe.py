@@ -4,6 +4,7 @@ The prompts read so far are answered as one batch while a thread goes on reading
 fill, so that a co-process gets each answer before it sends its next prompt.
 """
 
+import math
 import queue
 import signal
 import sys
@@ -130,7 +131,10 @@ class _Pipe:
                     case ChoiceProbabilities(choices):
                         job.chosen_from["choice_probabilities"] = [choice._asdict() for choice in choices]
                     case Candidates(answers):
-                        job.chosen_from["candidates"] = [{"text": text, "logprob": one} for text, one in answers]
+                        # An empty candidate has −∞, which JSON cannot hold.
+                        job.chosen_from["candidates"] = [
+                            {"text": text, "logprob": one if math.isfinite(one) else None} for text, one in answers
+                        ]
                     case Finished():
                         job.finished = record
                         del self._answering[answer]
