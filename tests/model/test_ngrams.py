@@ -436,3 +436,16 @@ def test_without_matches_what_the_context_repeats_counts_for_nothing_and_trainin
         without = model(repeated)
         ngrams.has_matches = True  # another engine computes as if it had them
         assert torch.allclose(model(repeated), without, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [8191, 32_767])
+def test_contexts_of_large_vocabularies_are_told_apart(size: int) -> None:
+    """Their numbers exceed 64 bits: those that differ in the newest tokens alone would be taken for the same."""
+    draw = np.random.default_rng(0)
+    words = draw.integers(0, size, (4, 12))
+    words[1:, -8:-4] = words[0, -8:-4]
+    history = torch.from_numpy(words[draw.integers(0, 4, 25)].reshape(1, -1))
+    slots = torch.arange(history.shape[1])
+    together = ContextIndex(history, size).followers(slots)
+    apart = torch.cat([recent_followers(history[:, : slot + 1], slots[slot : slot + 1], size) for slot in slots], dim=1)
+    assert together.equal(apart)

@@ -145,6 +145,14 @@ def test_contexts_that_grow_without_end_are_refused_soon(vocab_size: int, monkey
     assert 0 < repeat.call_count <= 64
 
 
+def test_large_counts_that_are_small_are_refused() -> None:
+    counts = counts_of([0, 1] * 400, 4, 2)
+    packed = pack_counts(counts, 4)
+    assert len(packed["ngrams.large_counts"])
+    with pytest.raises(ModelError, match="contradict"):
+        unpack_counts(packed | {"ngrams.large_counts": 0 * packed["ngrams.large_counts"] - 7}, 4)
+
+
 def test_a_text_with_all_tokens_of_the_largest_vocabulary_comes_back() -> None:
     size = LARGEST_NGRAM_VOCABULARY
     counts = counts_of(list(range(size)), size, 1)

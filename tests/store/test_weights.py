@@ -25,7 +25,7 @@ def write(path: Path, tensors: dict[str, tuple[int, int]]) -> Path:
 @pytest.mark.parametrize("b", [(0, 8), (4, 8), (7, 12), (0, 12)])
 def test_tensors_that_share_bytes_are_refused(tmp_path: Path, b: tuple[int, int]) -> None:
     path = write(tmp_path / "x.safetensors", {"c": (12, 16), "a": (0, 8), "b": b})
-    with pytest.raises(ModelError, match="[ab] overlaps another tensor"):
+    with pytest.raises(ModelError, match=r"[ab] overlaps another tensor"):
         map_tensors(path)
 
 

@@ -25,6 +25,7 @@ from tinychat.train.batches import (
     UserLossMask,
     Windows,
     count_windows,
+    cut_document,
     encode_rows,
     join_rows,
     split_folds,
@@ -324,3 +325,11 @@ def test_what_stands_before_the_first_mark_is_learned() -> None:
     assert UserLossMask(USER, BOT, fraction=0.0, seed=1).mask(np.array([20, 21, END, USER, 10]), 0).tolist() == [
         True, True, False, False
     ]  # fmt: skip
+
+
+def test_the_fold_of_a_document_is_that_of_its_ids_among_those_that_are_counted() -> None:
+    rows = documents(*(5 for _ in range(64))).take(np.arange(64)[np.arange(64) % 3 > 0])  # a third is held out
+    folds = split_folds(rows.flat())
+    for index in range(len(rows)):
+        fold = cut_document(rows, index, 8).fold
+        assert rows.row(index)[0] in folds[fold]

@@ -57,6 +57,16 @@ def test_the_newest_two_are_kept(tmp_path: Path) -> None:
     assert newest_step(tmp_path) == 500
 
 
+def test_checkpoints_of_later_steps_that_cannot_be_read_do_not_outlive_a_new_one(tmp_path: Path) -> None:
+    for step in (4000, 5000):
+        (save_checkpoint(tmp_path, state(step)) / STATE_FILE).write_bytes(b"of another version")
+    for step in (10, 20):
+        save_checkpoint(tmp_path, state(step))
+        loaded = load_checkpoint(tmp_path)
+        assert loaded is not None
+        assert loaded.step == newest_step(tmp_path) == step
+
+
 def test_a_folder_without_checkpoints(tmp_path: Path) -> None:
     assert load_checkpoint(tmp_path / "absent") is None
     assert newest_step(tmp_path) == -1

@@ -1,5 +1,6 @@
 """Texts that change while they are read; going on with a model: what is taken over, refused, and said of the text."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from training import QUICK, events, train
 
+from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Chunk
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Failed, Noticed, Planned
@@ -19,6 +21,7 @@ from tinychat.train.batches import Rows
 from tinychat.train.data import ReadingClock
 from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import CONTINUING_RECIPE, choose_recipe, load_recipe
+from tinychat.train.sizes import split_size
 
 LINES = "the fox sees a bird in the old tree\n" * 60
 FIELDS = QUICK | {"steps": 3, "batch_size": 4, "sample_tokens": 8}
@@ -300,3 +303,33 @@ def test_a_run_without_time_to_read_its_text_says_so(monkeypatch: pytest.MonkeyP
     assert train(run) == 1
     (failed,) = events(run, Failed)
     assert "too short for" in failed.problem
+
+
+def test_the_parts_of_a_text_are_planned_with_as_they_are() -> None:
+    """A long word has more characters than tokens: the last tenth of the characters is not that of the tokens."""
+    Path("words.txt").write_text("internationalization " * 20 + " ".join("abcdefghijklmnopqrst"), encoding="utf-8")
+    text = read("words.txt", tokenizer="word")
+    (split,) = (split_size(source, 0.1) for source in text.facts.sources)
+    assert (split.train_tokens, split.val_tokens) == (len(text.train), len(text.val))
+    assert text.facts.mix == ()
+
+
+def test_documents_of_one_token_are_left_out(letters: Path) -> None:
+    lines = [json.dumps({"text": one}) for one in ("a", "the fox sees a bird", "日本語", "b")]
+    Path("short.jsonl").write_text("\n".join(3 * lines), encoding="utf-8")
+    run = make(letters, "short.jsonl", packing=False, ngram_order=None)
+    text = data.read_text(load_recipe(run.recipe_file), run)
+    assert isinstance(text.val, Rows)
+    assert all(isinstance(part, Rows) and (part.lengths > 1).all() for part in (*text.parts, text.val))
+
+
+def test_a_folder_that_is_called_like_a_kind_of_tokenizer_is_none() -> None:
+    Path("char").mkdir()
+    assert read("more.txt").tokenizer.kind == "char"
+    assert read("more.txt", tokenizer="char").tokenizer.kind == "char"
+
+
+def test_what_a_model_says_of_its_data_may_be_anything(letters: Path) -> None:
+    base = data.BaseModel(read_info(letters), "", {"data": {"mix": 5}})
+    corpus = read_sources(["more.txt"], cache=Path("cache"))
+    assert not base.has_seen(corpus)

@@ -254,7 +254,7 @@ def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
 
 def test_a_worker_ends_with_what_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
     replaced: list[str] = []
-    monkeypatch.setattr(os, "execv", lambda program, arguments: replaced.extend(arguments))
+    monkeypatch.setattr(os, "execve", lambda program, arguments, environment: replaced.extend(arguments))
     become_worker()
     assert replaced[-2:] == ["--parent", str(os.getppid())]
     orphan = [*replaced[:-1], str(os.getpid() + 1)]

@@ -62,7 +62,7 @@ def test_training_continues_without_a_compiler(text: Path, tmp_path: Path, monke
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_the_share_of_layers_that_know_nothing_yet_is_held(goes_on: bool) -> None:
     config = ModelConfig(8, context_length=16, n_layer=1, n_head=1, d_model=16, ngram_order=2)
-    recipe = load_recipe().merged({"device": "cpu", "precision": "f32"})
+    recipe = load_recipe().merged({"device": "cpu", "precision": "f32", "from": "other" if goes_on else None})
     ids = np.random.default_rng(0).integers(0, 8, (2, 4, 17))
     start = Learner(config, recipe, None, list(ids[0])).model.state_dict() if goes_on else None
     learner = Learner(config, recipe, None, list(ids[0]), start)

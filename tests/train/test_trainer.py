@@ -221,6 +221,7 @@ def test_commands_are_run_during_training(text: Path) -> None:
     run.send("sample", prompt="the king")
     run.send("evaluate")
     train(run)
+    assert all(step.tokens_per_second > 0 for step in events(run, Stepped))
     assert events(run, Sampled)[0].prompt == "the king"
     assert events(run, Sampled)[0].is_continuation
     assert len(events(run, Evaluated)) > 1

@@ -58,15 +58,15 @@ class ContextIndex:
         digits = F.pad(history + 1, (longest, 0))  # 0: no token, so a context that begins before the text is unique
         ranks, ranked = self._first.expand(batch, length), 0  # a number for each different context so far
         for number, size in enumerate(CONTEXT_LENGTHS):
-            keys = ranks
+            keys, limit = ranks, self._slots
             for back in range(ranked, size):
+                if limit * (vocab_size + 1) >= 1 << 63:  # their numbers would not fit
+                    keys, limit = _rank(keys)[0], self._slots
                 keys = keys * (vocab_size + 1) + digits[:, longest - back :][:, :length]
-            ordered, order = keys.flatten().sort(stable=True)
-            same, places = ordered[1:] == ordered[:-1], 1 + number * self._slots + order
+                limit *= vocab_size + 1
+            ranks, order, same = _rank(keys)
+            places, ranked = 1 + number * self._slots + order, size
             self._links[places[1:]] = torch.where(same, places[:-1], 0).int()
-            ranks = torch.empty_like(ordered)
-            ranks[order] = F.pad((~same).long().cumsum(0), (1, 0))
-            ranks, ranked = ranks.view(batch, length), size
 
     def followers(self, slots: Tensor, reach: int | None = None) -> Tensor:
         """Return what `recent_followers` does for slots [T] or [B, T], from at most `reach` slots before."""
@@ -82,3 +82,16 @@ class ContextIndex:
             earlier.masked_fill_(begins.unsqueeze(-1) - earlier > reach, 0)
         found = self._nexts.index_select(0, earlier.flatten()).view(lengths, -1, MAX_RECENT)  # [K, B · T, R]
         return found.transpose(0, 1).reshape(len(self._first), -1, lengths, MAX_RECENT)
+
+
+def _rank(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Number the different ones of some keys [B, S], ascending.
+
+    Return the number of each, [B, S]; the order of all, [N]; and whether each in that order equals the one before,
+    [N − 1].
+    """
+    ordered, order = keys.flatten().sort(stable=True)
+    same = ordered[1:] == ordered[:-1]
+    ranks = torch.empty_like(ordered)
+    ranks[order] = F.pad((~same).long().cumsum(0), (1, 0))
+    return ranks.view(keys.shape), order, same

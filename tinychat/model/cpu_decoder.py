@@ -166,7 +166,7 @@ def _norm(norm: nn.Module | None) -> VectorFunction:
         (width,), weight, eps = norm.normalized_shape, norm.weight, cast(float, norm.eps)
 
         def normalize(x: Tensor) -> Tensor:
-            normed: Tensor = x * (torch.dot(x, x).item() / width + eps) ** -0.5
+            normed: Tensor = x * (torch.dot(x, x) / width + eps).rsqrt()
             return normed if weight is None else normed.mul_(weight)
 
         return normalize

@@ -141,6 +141,7 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
         or len(quads) != -(-size // PER_BYTE)
         or (small == 0).sum() != len(bytes_)
         or (bytes_ == LARGE).sum() != len(large)
+        or (large < LARGE).any()
     ):
         raise _contradiction()
     others = bytes_.astype(np.int32)

@@ -93,7 +93,9 @@ def save_checkpoint(folder: Path, state: State) -> Path:
             torch.save({"format": FORMAT, **vars(state)}, file)
         except RuntimeError as error:  # on a full disk, torch fails again while closing its archive
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-    for old in _checkpoints(folder)[MAX_CHECKPOINTS:]:
+    # Later ones are of steps that were taken back, or cannot be read: they would outlive this one.
+    later = [old for old in _checkpoints(folder) if old.name > path.name]
+    for old in [*later, *[old for old in _checkpoints(folder) if old not in later][MAX_CHECKPOINTS:]]:
         shutil.rmtree(old, ignore_errors=True)
     return path
 

@@ -70,7 +70,9 @@ class BaseModel:
     def has_seen(self, corpus: SourceCorpus) -> bool:
         """Return whether the model was trained on this text, or on one that a mix has in common."""
         data = self.training.get("data") or {}
-        seen = [one.get("fingerprint") for one in (data, *(data.get("mix") or ())) if isinstance(one, dict)]
+        parts = data.get("mix")
+        texts = (data, *(parts if isinstance(parts, list) else ()))
+        seen = [one.get("fingerprint") for one in texts if isinstance(one, dict)]
         return any(text.fingerprint in seen for text in (corpus, *(source.corpus for source in corpus.sources)))
 
     @property
@@ -314,6 +316,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         tuple(split.take(part, text, tokenizer, chosen) for text, chosen in zip(texts, held_out, strict=True))
         for part in ("train", "val")
     )
+    train, vals = (tuple(map(_predictable, part)) for part in (train, vals))
     sources = tuple(map(_facts, corpus.sources, texts, vals))
     facts = TextFacts(
         name=corpus.name,
@@ -322,7 +325,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         tokens=sum(source.tokens for source in sources),
         vocab_size=base.config.vocab_size if base else tokenizer.vocab_size,
         tokenizer=tokenizer.kind,
-        mix=sources if len(sources) > 1 else (),
+        measured=sources,
         rows=sum(source.rows for source in sources),
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
         source_vocab_size=source_vocab_size,
@@ -394,6 +397,13 @@ def _template(
     return base.info.template
 
 
+def _predictable(text: Ids | Rows) -> Ids | Rows:
+    """Return a part of a text without documents of one token or none: nothing follows in them."""
+    if not isinstance(text, Rows) or text.lengths.min(initial=2) > 1:
+        return text
+    return text.take((text.lengths > 1).nonzero()[0])
+
+
 def _facts(source: Source, text: Ids | Rows, val: Ids | Rows) -> SourceFacts:
     (corpus, share), is_rows = source, isinstance(text, Rows)
     tokens, rows = (int(text.lengths.sum()), len(text)) if isinstance(text, Rows) else (len(text), 0)
@@ -420,7 +430,7 @@ def _find_tokenizer(
     corpus = _side(whole, side)
     sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE_CHARACTERS]
     kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, whole.mode)
-    if Path(kind).exists():
+    if Path(kind).is_absolute():  # as `prepare_run` writes that of a file down: a folder may be named like a kind
         return load_tokenizer(Path(kind))
     if kind in KNOWN:
         return load_tokenizer(fetch(kind, cache=paths.datasets_folder(), mirror=paths.mirror()))

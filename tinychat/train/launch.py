@@ -45,7 +45,7 @@ from tinychat.store.names import check_name, find_named, slug, typed
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import count, shorten
 from tinychat.tokenizer.tokenizer import load_tokenizer
-from tinychat.tokenizer.training import check_kind
+from tinychat.tokenizer.training import VOCAB_SIZES, check_kind
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.loggers import check_loggers
@@ -390,7 +390,7 @@ def _check_out(folder: Path) -> None:
 
 def _check_tokenizer(kind: str) -> str:
     """Check a tokenizer that is given as a kind, a file or a data set; the path of a file becomes absolute."""
-    if Path(kind).exists():
+    if kind not in VOCAB_SIZES and Path(kind).exists():
         load_tokenizer(Path(kind))
         return str(Path(kind).absolute())
     if kind not in KNOWN:

@@ -344,8 +344,8 @@ class Loop:
 
     def _run_commands(self) -> None:
         """Run the commands that have come since the last poll."""
-        began, evaluated = self.seconds, 0.0
         for command in self.control.poll_commands():
+            began = self.seconds
             match command:
                 case {"command": "sample"} if not self.plan.recipe.sample_tokens:
                     self.report(Noticed("there are no samples: the run was begun with --sample-tokens 0"))
@@ -353,14 +353,15 @@ class Loop:
                     if isinstance(command.get("prompt"), str):
                         self.prompts = (command["prompt"],)
                     self._sample_on_request()
+                    self._exclude_from_speed(began)
                 case {"command": "publish"}:
                     self.publish()
+                    self._exclude_from_speed(began)
                 case {"command": "evaluate"}:
-                    self.evaluate()
-                    evaluated += self._evaluation_seconds  # `evaluate` excludes its own time
-        self._exclude_from_speed(began + evaluated)
+                    self.evaluate()  # which excludes its own time
 
     def _sample_on_request(self) -> None:
+        self._check_finite(self._loss_sum.item() + float(self.learner.gradient_norm))
         if self.ending.sample_seconds(self.seconds, on_request=True) < MIN_SAMPLE_SECONDS:
             self.report(Noticed("no sample now: samples have had their share of the run's time"))
         self.sample(on_request=True)
@@ -417,8 +418,9 @@ class Loop:
         if state is None:
             self.learner = self.learner.fresh_copy()
             state = self._with_learner(self._first_state())
+        length, available = self.state.length, self.state.available  # the run may have been extended since
         self._restore_state(state)
-        self.state.lr_scale = lr_scale
+        self.state = replace(self.state, lr_scale=lr_scale, length=length, available=available, is_done=False)
         self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))
         self.save()
 

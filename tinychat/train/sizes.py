@@ -47,8 +47,8 @@ class TextFacts:
     tokens: int
     vocab_size: int
     tokenizer: str
-    mix: tuple[SourceFacts, ...] = ()
-    """Sources of a mix, each with its own held-out part; empty for a single source."""
+    measured: tuple[SourceFacts, ...] = ()
+    """Sources, each with its own held-out part as it is; empty for an estimate of a single one."""
     rows: int = 0
     longest_row: int = 0
     """Number of tokens of the longest document, if documents are rows."""
@@ -56,9 +56,15 @@ class TextFacts:
     """Size of the encoder's vocabulary; None without an encoder."""
 
     @property
+    def mix(self) -> tuple[SourceFacts, ...]:
+        """Sources of a mix; empty for a single source."""
+        return self.measured if len(self.measured) > 1 else ()
+
+    @property
     def sources(self) -> tuple[SourceFacts, ...]:
         """Sources of a mix, or the single source."""
-        return self.mix or (SourceFacts(self.name, 1.0, self.characters, self.documents, self.tokens, rows=self.rows),)
+        alone = SourceFacts(self.name, 1.0, self.characters, self.documents, self.tokens, rows=self.rows)
+        return self.measured or (alone,)
 
     @property
     def document_tokens(self) -> float:

@@ -164,7 +164,7 @@ class Learner:
         self.group.broadcast("step", batch, factor, step, progress)
         self._free_gathered_weights()
         if self._module.ngrams is not None:
-            self._module.ngrams.holds_share = progress < SHARE_HELD and self._initial_weights is None
+            self._module.ngrams.holds_share = progress < SHARE_HELD and self.recipe.from_model is None
         self.learning_rate = set_learning_rate(self.optimizers, factor)
         loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
         norm = clip_grad_norm_(self._module.parameters(), self.recipe.grad_clip or float("inf"))

@@ -166,7 +166,8 @@ class Trainer:
             return plan, learner
         if timer(plan.config, plan.batch_size) < plan.step_seconds / MIN_RECOVERY:
             again = self._make_plan(recipe, state, timer)
-            learner = learner if again.config == plan.config else self._make_learner(again, state)
+            same = (again.config, again.recipe) == (plan.config, plan.recipe)  # learning rates depend on the steps
+            learner = learner if same else self._make_learner(again, state)
             plan = again
         return plan, learner
 
