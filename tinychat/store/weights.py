@@ -211,7 +211,7 @@ def _read_header(memory: mmap.mmap, skip_unsupported: bool) -> dict[str, MappedT
 
 
 def _refuse_overlaps(tensors: Mapping[str, MappedTensor]) -> None:
-    """Raise an error if two tensors share bytes, as safetensors forbids: engines take equal offsets for tied weights."""
+    """Raise an error if two tensors share bytes, as safetensors forbids: engines take equal places for tied weights."""
     places = sorted(
         (one.offset, one.offset + one.numel * ELEMENT_SIZES[one.dtype], name)
         for name, one in tensors.items()
