@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tinychat.config.settings import (
     UI_OPTIONS,
     Settings,
     SettingStore,
+    SteeringSpec,
     UiOptions,
     UiOptionStore,
     describe_sampling,
@@ -282,3 +284,22 @@ def test_every_number_of_a_setting_has_bounds_that_fit_in_64_bits() -> None:
         for value in (one.high + 1, one.low - 2 if one.zero_is_none else one.low - 1, 2**63, 10**400, 1e300):
             with pytest.raises(SettingError):
                 one.parse(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("happy-sad 2", ("happy", "sad", 2.0, None)), ("a-b +2. layer 3", ("a", "b", 2.0, 3)),
+        ("a-b  -.5", ("a", "b  -.5", 1.0, None)), ("a-b   layer   12", ("a", "b", 1.0, 12)),
+        ("a 1 - b 2.5  layer 4", ("a 1", "b", 2.5, 4)), ("a-b layer 3 layer 4", ("a", "b layer", 3.0, 4)),
+    ],
+)  # fmt: skip
+def test_steering_is_read_in_parts(text: str, parts: tuple[object, ...]) -> None:
+    assert SteeringSpec.parse(text) == parts
+
+
+@pytest.mark.parametrize("run", ["1", " ", " 1", " layer"])
+def test_steering_is_read_in_linear_time(run: str) -> None:
+    began = time.process_time()
+    assert SteeringSpec.parse(f"a-b {run * 50_000}x").strength == 1
+    assert time.process_time() - began < 1

@@ -47,3 +47,18 @@ def test_every_body_is_a_request_or_an_error(opened: OpenModel, values: dict[str
     assert 400 <= error.status < 500
     assert set(error.body["error"]) == {"message", "type", "param", "code"}
     json.dumps(error.body).encode()
+
+
+@pytest.mark.parametrize("name", ["choices", "ban", "boost", "begin", "steer", "regex", "dry_sequence_breakers"])
+def test_texts_of_a_setting_are_limited_also_as_one(opened: OpenModel, name: str) -> None:
+    for value in ("a" * 2_001, "a-b 1," * 400):
+        with pytest.raises(ApiError, match="takes up to 64 texts of up to 2,000 characters") as caught:
+            parse_completion(json.dumps({"prompt": "a", name: value}).encode(), SettingStore().current, opened)
+        assert caught.value.param == name
+
+
+def test_texts_in_the_limits_are_settings(opened: OpenModel) -> None:
+    values = {"choices": ",".join(["a" * 2_000] * 64), "begin": "a" * 2_000, "system": "a" * 10_000, "greedy": True}
+    ask = parse_completion(json.dumps({"prompt": "a", **values}).encode(), SettingStore().current, opened)
+    assert len(ask.settings.choices) == 64
+    assert ask.settings.system == values["system"]

@@ -24,6 +24,10 @@ MAX_CANDIDATES = 64
 """Maximum number of answers that are generated at once for one."""
 
 
+# Each run of digits and of spaces is read once, from its beginning: the time is linear in the length of the text.
+_STEERING = re.compile(r"(.*?)(?:\s([+-]?[0-9]+(?:\.[0-9]*)?))?(?:(?<!\s)\s+layer\s+([0-9]{1,9}))?", re.DOTALL)
+
+
 class SteeringSpec(NamedTuple):
     """The value of the setting `steer`, in parts."""
 
@@ -39,7 +43,7 @@ class SteeringSpec(NamedTuple):
         Raises:
             ValueError: If the text is not of this form.
         """
-        match = re.fullmatch(r"(.*?)(?:\s([+-]?[0-9]+\.?[0-9]*))?(?:\s+layer\s+([0-9]{1,9}))?", text.strip(), re.DOTALL)
+        match = _STEERING.fullmatch(text.strip())
         texts, strength, layer = match.groups() if match else ("", None, None)
         toward, _, away = (part.strip() for part in texts.partition(" - " if " - " in texts else "-"))
         if not toward or not away or layer == "0":

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinychat.config.settings import MAX_BOOST, Settings, parse_changes
+from tinychat.config.option import split_texts
+from tinychat.config.settings import MAX_BOOST, SETTINGS, Settings, parse_changes
 from tinychat.errors import TinychatError, UsageError
 from tinychat.session.conversation import Turn
 from tinychat.session.messages import parse_messages, quote
@@ -177,10 +178,8 @@ def _ask(
     seed = None
     changes: dict[str, Any] = {}
     for name, value in values.items():
-        if isinstance(value, list) and (len(value) > MAX_TEXTS or any(len(str(text)) > MAX_TEXT for text in value)):
-            problem = f"{name} takes up to {MAX_TEXTS} texts of up to {MAX_TEXT:,} characters"
-            raise ApiError(400, problem, param=name)
         try:
+            _check_texts(name, value)
             changes |= parse_changes({name: value}, settings, at_loading="`tinychat serve` takes it as {flag}")
         except UsageError as error:
             raise ApiError.of(error, param=name) from None
@@ -189,6 +188,21 @@ def _ask(
         prompts, dataclasses.replace(settings, **changes), seed, n=n, stream=stream,
         include_usage=_take(dict(options), "include_usage", bool, False), logit_bias=logit_bias, **known,
     )  # fmt: skip
+
+
+def _check_texts(name: str, value: object) -> None:
+    """Check that a setting has not too many texts, nor too long ones; a system prompt is as long as a message may be.
+
+    Raises:
+        ApiError: If it has.
+        UsageError: If there is no such setting.
+    """
+    if name == "greedy" or not isinstance(value, str | list) or (setting := SETTINGS.find(name)).name == "system":
+        return
+    texts = value if isinstance(value, list) else split_texts(value) if setting.separated else [value]
+    if len(texts) > MAX_TEXTS or any(len(str(text)) > MAX_TEXT for text in texts):
+        problem = f"{name} takes up to {MAX_TEXTS} texts of up to {MAX_TEXT:,} characters"
+        raise ApiError(400, problem, param=name)
 
 
 def _parse_prompts(value: object, model: OpenModel) -> list[Prompt]:
