@@ -1,11 +1,13 @@
 """The session: models, conversations, transcripts, without a terminal."""
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from tinychat.commands.settings import change
 from tinychat.commands.training import answer_with_snapshots
 from tinychat.config.option import Origin
 from tinychat.errors import ModelError, TinychatError, UsageError
@@ -46,6 +48,19 @@ def test_the_same_seed_gives_the_same_answer_and_no_seed_another_one(session: Se
     assert last.finished is not None
     session.settings.set("seed", last.finished.seed)
     assert text_of(session.answer("abc")) == last.answer  # with the seed that was shown
+
+
+def test_an_answer_that_fails_before_its_first_token_is_no_turn(session: Session) -> None:
+    list(session.answer("abc"))
+    before, reference = session.turns, session.settings.current.device
+    change(session, "device", "mps" if sys.platform != "darwin" else "cuda")
+    for ask in (lambda: session.answer("hello"), session.retry):
+        with pytest.raises(TinychatError):
+            list(ask())
+        assert session.turns == session.conversation.all == before
+    change(session, "device", reference)
+    list(session.answer("hello"))
+    assert [turn.prompt for turn in session.turns] == ["abc", "hello"]
 
 
 def test_retry_undo_and_continue(session: Session) -> None:

@@ -162,6 +162,11 @@ class Conversation:
         self.all.append(turn)
         self.current = turn
 
+    def remove(self, turn: Turn) -> None:
+        """Remove a turn that no other one follows from the tree; the one before it becomes the current turn."""
+        self.all = [one for one in self.all if one is not turn]
+        self.current = turn.parent
+
     def back(self) -> Turn | None:
         """Go back before the current turn, which stays in the tree; return that turn, or None if there is none."""
         turn = self.current

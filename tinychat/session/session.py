@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tinychat.config.settings import LOADING, Settings, SettingStore, UiOptionStore
-from tinychat.errors import ModelError, UsageError
+from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import SampledToken
@@ -108,22 +108,33 @@ class Session:
     def answer(self, prompt: str, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Answer a prompt as a new turn; yield the records of the answer, the last of them `Finished`.
 
-        Once `should_stop` returns true, the answer ends as interrupted.
+        Once `should_stop` returns true, the answer ends as interrupted. An error before its first token leaves no turn.
 
         Raises:
             ModelError: If no model is open, or it is damaged.
             GenerationError: If the model gave NaN or infinite logits.
         """
+        return self._answer(prompt, should_stop)
+
+    def _answer(self, prompt: str, should_stop: ShouldStop, retried: Turn | None = None) -> Iterator[Record]:
+        """Answer a prompt as `answer` does; an error before its first token goes back to the turn `retried`, if any."""
         self.runs.load_newest_weights(should_stop)
         model = self.model
         # Numbered by the turns before it, as by `--conversation`: the same seed gives the same answers there.
         answer = model.make_answer(prompt, turns=model.history(self.turns))
         turn = Turn(prompt, list(answer.ids), model=model.reference, settings=answer.request.settings)
         turn.why_not_reproducible = self.runs.why_not_reproducible(model)
-        self.conversation.add(turn)
-        if notice := model.unknown_notice(prompt):
-            yield notice
-        yield from self._run(turn, answer, should_stop)
+        conversation, current = self.conversation, retried or self.conversation.current
+        conversation.add(turn)
+        try:
+            if notice := model.unknown_notice(prompt):
+                yield notice
+            yield from self._run(turn, answer, should_stop)
+        except TinychatError:
+            if not turn.tokens:
+                conversation.remove(turn)
+                conversation.current = current
+            raise
 
     def retry(self, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Answer the last prompt again; arguments and records are those of `answer`.
@@ -133,7 +144,7 @@ class Session:
         """
         turn = self._last_turn()
         self.conversation.back()
-        return self.answer(turn.prompt, should_stop)
+        return self._answer(turn.prompt, should_stop, turn)
 
     def continue_answer(self, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Continue the last answer from where it stopped; arguments and records are those of `answer`.
