@@ -20,10 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from tinychat.config.option import Origin
 from tinychat.repl.render.plot import plot
 from tinychat.session.session import Session
-from tinychat.store.models import CARD, TRAINING, read_card, read_training
+from tinychat.store.models import CARD, TRAINING, WEIGHTS, read_card, read_info, read_training, read_weights
+from tinychat.store.weights import pack_weights
 from tinychat.textutil import json_text
 
 HERE = Path(__file__).resolve().parent
@@ -182,10 +185,15 @@ def main() -> None:
         "--out", type=Path, default=HERE, metavar="FOLDER", help="folder for the models (default: this one)"
     )
     parser.add_argument("--trained", type=Path, metavar="FOLDER", help="use this trained model instead of training one")
+    parser.add_argument(
+        "--blend", nargs=2, metavar=("FOLDER", "SHARE"), help="average its weights with those of the model it began as"
+    )
     args = parser.parse_args()
     for name in args.names:
         tinychat("data", "make", MODELS[name].corpus)
         trained = args.trained.resolve() if args.trained else train(name)
+        if args.blend:
+            trained = blend(trained, Path(args.blend[0]).resolve(), float(args.blend[1]))
         exported = HOME / "bundled" / name
         shutil.rmtree(exported, ignore_errors=True)
         tinychat("export", trained, "--to", "tinychat", "--out", exported)
@@ -200,6 +208,22 @@ def train(name: str) -> Path:
         shutil.rmtree(HOME / subfolder / name, ignore_errors=True)
     tinychat("train", "--recipe", name, "--name", name)
     return HOME / "models" / name
+
+
+def blend(trained: Path, start: Path, share: float) -> Path:
+    """Average the weights of a model with those that its training began with, and return the folder of the result.
+
+    `share` is that of the start. What was learned last and what was known before often add up so (Wortsman et al. 2022,
+    "Robust fine-tuning of zero-shot models").
+    """
+    blended = HOME / "blended"
+    shutil.rmtree(blended, ignore_errors=True)
+    shutil.copytree(trained, blended)
+    new, old = (read_weights(read_info(folder)) for folder in (trained, start))
+    weights = {key: torch.lerp(new[key].float(), old[key].float(), share) for key in new}
+    tied = read_info(trained).architecture["tie_embeddings"]
+    (blended / WEIGHTS).write_bytes(pack_weights(weights, tied=tied, precision="f32", step=None))
+    return blended
 
 
 def describe(name: str, folder: Path) -> None:
