@@ -67,6 +67,16 @@ def test_a_model_without_validation_tokens_stays_in_f32(info: ModelInfo, ids: An
     assert engine.choose_precision(info, 1) == "f32"
 
 
+def test_of_many_validation_tokens_only_the_first_are_scored(info: ModelInfo) -> None:
+    documents = [[index % 28] * 7 for index in range(1_000)]
+    write_training_record(info.folder, validation_ids=[*documents, [1] * 100_000])
+    found = engine.read_validation_documents(info)
+    assert found == [*documents[:285], [285 % 28] * 5]
+    assert sum(map(len, found)) == 2_000
+    write_training_record(info.folder, validation_ids=[[1] * 100_000])
+    assert engine.read_validation_documents(info) == [[1] * 2_000]
+
+
 def test_a_model_stays_in_f32_without_integer_dot_products(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "levels_here", lambda: ["plain"])
     assert engine.choose_precision(info, 1) == "f32"

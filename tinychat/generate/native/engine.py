@@ -415,6 +415,8 @@ def _address(numbers: "array[int] | array[float]") -> int:
 
 VALIDATION_IDS = "validation_ids"
 """Key in `training.json`: ids of the first tokens of the validation text, a list for each document."""
+MAX_VALIDATION_IDS = 2_000
+"""Maximum number of these ids that are scored: so many are written, but the file may be anybody's."""
 
 
 def choose_precision(info: ModelInfo, threads: int) -> str:
@@ -447,6 +449,8 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
 def read_validation_documents(info: ModelInfo) -> list[list[int]]:
     """Return the ids of the validation documents that a model brings and that have a token to predict, if any.
 
+    Those beyond the first `MAX_VALIDATION_IDS` in all are left out.
+
     Each is scored on its own, as in training: a model that has only met whole documents is at a loss in a text of
     many, and its losses there say nothing of a precision.
     """
@@ -455,7 +459,9 @@ def read_validation_documents(info: ModelInfo) -> list[list[int]]:
         return []
     if not all(isinstance(id, int) for ids in documents for id in ids):
         return []
-    return [ids for ids in documents if len(ids) > 1]
+    begins = itertools.accumulate(map(len, documents), initial=0)
+    kept = (ids[: max(0, MAX_VALIDATION_IDS - begin)] for ids, begin in zip(documents, begins, strict=False))
+    return [ids for ids in kept if len(ids) > 1]
 
 
 def _choose(losses: dict[str, float]) -> str:
