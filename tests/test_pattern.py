@@ -70,3 +70,15 @@ def test_refuses_what_would_explode(pattern: str) -> None:
     with pytest.raises(PatternError, match="too large"):
         Pattern(pattern)
     assert time.process_time() - before < 1
+
+
+@pytest.mark.parametrize(
+    "empty", ["(((()){1000}){1000}){1000}", "(((|(?:)|()*){1000}){1000}){1000}", "(((b{0}){1000}){1000}){999,}"]
+)
+def test_groups_without_characters_take_no_time(empty: str) -> None:
+    before = time.process_time()
+    pattern = Pattern(f"{empty}a{empty}")
+    assert time.process_time() - before < 1
+    assert [text for text in ("", "a", "b", "aa") if pattern.matches(text)] == ["a"]
+    assert Pattern(empty).matches("")
+    assert not Pattern(empty).matches("a")

@@ -93,8 +93,6 @@ class Pattern:
             first, last = (_union(getattr(part, name) for part in parts) for name in ("first", "last"))
             return _Fragment(any(part.nullable for part in parts), first, last)
         low, high = node[2:]
-        if argument == ("join", ()):
-            return EMPTY
         fragment = EMPTY
         if high is None:  # at least `low`: the last of them repeats
             for _ in range(max(0, low - 1)):
@@ -189,6 +187,8 @@ EMPTY = _Fragment(True, 0, 0)
 
 _Node = tuple[Any, ...]
 """`("chars", codes)`, `("join", nodes)`, `("either", nodes)` or `("repeat", node, low, high)`; no high: unlimited."""
+_NOTHING: _Node = ("join", ())
+"""The only node without characters: repeated often, in repeated groups, others would take any time to be built."""
 
 _COUNT = re.compile(r"\{(?P<low>\d*)(?P<comma>,)?(?P<high>\d*)\}")
 _CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
@@ -229,12 +229,14 @@ class _Parser:
         while self._peek("|"):
             parts.append(self._join())
         self.depth -= 1
+        if all(part == _NOTHING for part in parts):
+            return _NOTHING
         return parts[0] if len(parts) == 1 else ("either", tuple(parts))
 
     def _join(self) -> _Node:
         parts: list[_Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
-            parts += self._repeated()
+            parts += (part for part in self._repeated() if part != _NOTHING)
         return ("join", tuple(parts))
 
     def _repeated(self) -> list[_Node]:
@@ -257,7 +259,7 @@ class _Parser:
             self.at -= 1
             self._refuse("+")
         self._peek("?")  # the same text matches, lazily or not
-        return [("repeat", node, *limits)]
+        return [] if node == _NOTHING or limits == (0, 0) else [("repeat", node, *limits)]
 
     def _atom(self) -> _Node:
         char = self.text[self.at]
