@@ -4,6 +4,8 @@ import math
 from functools import cache
 
 import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
 
 from tinychat.evaluate.shannon_game import CHOICES, OTHER, Game, Outcome
 from tinychat.generate.engine import TokenProbability
@@ -116,6 +118,15 @@ def test_a_guess_of_none_of_the_choices_may_be_right() -> None:
     assert verdicts(one.guess(OTHER, sure=True)) == f"revealed:{PIECES.token_text(far)}"
     own, others = tokens[CHOICES + 2].logprob, [math.exp(other.logprob) for other in tokens[CHOICES:]]
     assert one.score.person == pytest.approx(-math.log2(0.9) - math.log2(math.exp(own) / sum(others)))
+
+
+def test_a_token_may_be_only_a_space() -> None:
+    inner = tokenizers.Tokenizer(models.BPE({"▁": 0, "a": 1, "b": 2}, []))
+    inner.pre_tokenizer, inner.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    one = game(Tokenizer(inner), "a b")
+    while not one.is_over:
+        one.give_up()
+    assert one.text == "a b"
 
 
 def test_the_last_remaining_choice_needs_no_guess() -> None:

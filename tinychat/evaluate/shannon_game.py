@@ -82,7 +82,12 @@ class Game:
         self._index = start - 1
         self._decoder = tokenizer.stream()
         self._counts = {kind: list(counts) for kind, counts in PRIOR.items()}
-        self._special_ids = {id for id in range(tokenizer.vocab_size) if not tokenizer.decode([id])}
+        # Within a text: at its beginning, a token that is only a space would have no text either.
+        self._special_ids = {
+            id
+            for id in range(tokenizer.vocab_size)
+            if tokenizer.is_special(id) or not tokenizer.decode([id], begins_text=False)
+        }
         texts = map(tokenizer.token_text, range(tokenizer.vocab_size)) if tokenizer.kind == "char" else ()
         self._characters = frozenset(text for text in texts if len(text) == 1)
         self.has_choices = not self._characters
