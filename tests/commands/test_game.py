@@ -35,6 +35,11 @@ def test_a_prompt_may_begin_with_a_tilde(talk: Talk) -> None:
     assert begin(talk, "/play ~hello").text == "~hello\n"
 
 
+def test_a_prompt_may_be_too_long_for_the_name_of_a_file(talk: Talk) -> None:
+    prompt = "hello there " * 30 + "hello"
+    assert begin(talk, f"/play {prompt}").text == f"{prompt}\n"
+
+
 def test_a_completion_goes_on_behind_its_prompt(talk: Talk) -> None:
     talk.do("/model other")
     assert begin(talk, "/play hello").text == "hello"

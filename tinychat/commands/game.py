@@ -36,7 +36,11 @@ def play(session: Session, text: str) -> Result:
 
     text = unquote(text)
     path = to_path(text)
-    if text and (text in KNOWN or path.is_file()):
+    try:
+        is_source = text in KNOWN or (bool(text) and path.is_file())
+    except OSError:  # a prompt too long for a name
+        is_source = False
+    if is_source:
         return GuessingGame(partial(_passage, session, text if text in KNOWN else str(path)))
     index = len(session.turns)
     if not text:
