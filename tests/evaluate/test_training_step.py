@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.formats.test_nanogpt import save
 from tinychat.errors import UsageError
 from tinychat.evaluate.training_step import Example, trace_training_step
+from tinychat.formats.registry import open_model
 from tinychat.generate.computation import Computation, figure
 from tinychat.store.models import read_info
 
@@ -122,3 +124,10 @@ def test_a_large_model_is_refused() -> None:
     info = dataclasses.replace(read_info(TOYS / "statquest"), parameters=10**8)
     with pytest.raises(UsageError, match="statquest has 100,000,000 parameters, and /steps train takes 20,000,000"):
         trace_training_step(info, Example([1, 2], 1))
+
+
+def test_a_model_of_another_tool_takes_a_step_with_its_own_tokenizer(tmp_path: Path) -> None:
+    info = open_model(str(save(tmp_path / "out-toy")))
+    computation = trace_training_step(info, Example([0, 1, 2], 2))
+    (ids,) = (one.output for one in computation.operations if one.name == "tokens")
+    assert list(ids.rows) == ["a→b", "b→c"]

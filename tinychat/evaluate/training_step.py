@@ -21,7 +21,7 @@ from tinychat.generate.operations import SUBSCRIPTS
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import IGNORED, Transformer
-from tinychat.store.models import ModelInfo, read_tokenizer, read_training
+from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import visible
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -107,7 +107,7 @@ def _trace_further_step(info: ModelInfo, example: Example | None) -> Computation
     source = None if example.source is None else torch.tensor([example.source])
     with torch.inference_mode(mode=False), torch.enable_grad():
         batch = Batch(window[:, :-1], targets, torch.zeros(1, dtype=torch.long), source)
-        return _Step(load_model(info), recipe, batch, read_tokenizer(info.folder), 1.0, is_first=False).trace()
+        return _Step(load_model(info), recipe, batch, read_tokenizers(info)[0], 1.0, is_first=False).trace()
 
 
 def _recipe_fields(record: object) -> dict[str, Any]:
