@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,14 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
 def test_json_that_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         untrusted.parse_json(text)
+
+
+def test_a_key_that_is_there_twice_is_found_at_once_among_many() -> None:
+    keys = [*range(50_000), 49_999]
+    began = time.process_time()
+    with pytest.raises(ValueError, match="the key '49999' twice"):
+        untrusted.parse_json("{" + ", ".join(f'"{key}": 0' for key in keys) + "}")
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import re
 import stat
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
@@ -238,8 +239,8 @@ def _replace_surrogates(value: Any) -> Any:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"it has the key {next(key for key in keys if keys.count(key) > 1)[:40]!r} twice")
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"it has the key {next(key for key, count in counts.items() if count > 1)[:40]!r} twice")
     return values
 
 
