@@ -179,3 +179,9 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(read_lines(Path("a.csv"), ["123456789\n1234", "56789\n"])) == ["123456789\n", "123456789\n"]
     with pytest.raises(SourceError, match=r"a\.csv has a line of more than 10 characters"):
         list(read_lines(Path("a.csv"), itertools.repeat("1234")))
+
+
+@pytest.mark.parametrize("data", [b"\0", b"\0\0", b"\0\0\0"])
+def test_a_file_of_zeros_is_no_text(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(SourceError, match="is binary data, not text"):
+        find_encoding(write(tmp_path, data))

@@ -438,6 +438,22 @@ def test_parquet(tmp_path: Path) -> None:
         read(tmp_path, [write(tmp_path / "bad.parquet", b"PAR1 but not really PAR1")])
 
 
+@pytest.mark.parametrize("kind", ["no UTF-8", "late date", "late time", "long duration"])
+def test_values_of_parquet_that_python_cannot_hold_are_told(tmp_path: Path, kind: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    values = {
+        "no UTF-8": pyarrow.array([b"\xff"]).view(pyarrow.string()),
+        "late date": pyarrow.array([10**7], pyarrow.int32()).view(pyarrow.date32()),
+        "late time": pyarrow.array([10**18]).view(pyarrow.timestamp("ms")),
+        "long duration": pyarrow.array([2**62]).view(pyarrow.duration("ms")),
+    }
+    parquet.write_table(pyarrow.table({"text": ["a"], "odd": values[kind]}), tmp_path / "t.parquet")
+    with pytest.raises(SourceError, match="has values that cannot be read: ") as caught:
+        read(tmp_path, [tmp_path / "t.parquet"])
+    assert caught.value.remedy == "save it without their column"
+
+
 def test_compressed_files_are_read_by_their_inner_name(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv.gz", gzip.compress(b"id,text\n1,a\n2,b\n"))
     assert list(read(tmp_path, [path]).documents()) == ["a", "b"]

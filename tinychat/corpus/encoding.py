@@ -272,7 +272,7 @@ def describe_encoding(encoding: str) -> str:
 def _find_utf16(head: bytes) -> str | None:
     """Recognize UTF-16 without a byte order mark, by the byte order that gives common characters."""
     zeros = head.count(0) / (len(head) or 1)
-    if not zeros or (zeros < 0.4 and not _is_binary(head)):
+    if len(head) < 2 or not zeros or (zeros < 0.4 and not _is_binary(head)):
         return None
     best, most = None, 0.05
     for encoding in ("utf-16-le", "utf-16-be"):

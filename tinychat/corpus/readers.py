@@ -363,6 +363,9 @@ def _read_parquet(part: Part, notes: Notes) -> Iterator[Record]:
                 yield from batch.to_pylist()
         except ArrowException as error:
             raise SourceError(f"{part.path} is no Parquet file: {str(error).splitlines()[0]}", "") from None
+        except (ValueError, OverflowError) as error:  # bytes that are no UTF-8, dates beyond those of Python
+            problem = f"{part.path} has values that cannot be read: {str(error).partition(chr(10))[0]}"
+            raise SourceError(problem, "save it without their column") from None
 
 
 def _choose_dialect(lines: Sequence[str], tabs: bool) -> dict[str, Any]:
