@@ -174,6 +174,23 @@ def test_weights_that_are_not_those_of_the_config_are_refused(change: str, lette
         open_engine(open_model(str(tmp_path)), Settings(engine="native"))
 
 
+@pytest.mark.parametrize(
+    ("case", "name", "shape"),
+    [
+        ("gpt2", "transformer.h.0.attn.c_attn.weight", ()),
+        ("gpt_neox", "gpt_neox.layers.0.attention.query_key_value.weight", (4, 5)),
+    ],
+)
+def test_weights_that_cannot_be_rearranged_are_refused(
+    case: str, name: str, shape: tuple[int, ...], letters: Path, tmp_path: Path
+) -> None:
+    make(case, letters, tmp_path)
+    weights = load_file(tmp_path / "model.safetensors") | {name: torch.ones(shape)}
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=f"{name} in .* has the shape (of a number|4 × 5), which"):
+        map_weights(open_model(str(tmp_path)))
+
+
 def test_bf16_weights_stay_bf16(letters: Path, tmp_path: Path) -> None:
     make("llama", letters, tmp_path).to(torch.bfloat16).save_pretrained(tmp_path)
     info = open_model(str(tmp_path))

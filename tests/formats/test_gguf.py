@@ -291,6 +291,7 @@ def test_the_recipes_that_a_refusal_names_train_what_the_format_holds(letters: P
         ({"tokenizer__ggml__token_type": [1]}, "10 tokens, and types of 1"),
         ({"general__alignment": 0}, "alignment is 0"), ({"tokenizer__huggingface__json": "{"}, "no tokenizer.json"),
         ({"tinychat__template": "[]"}, "bad chat template"),
+        ({"tensors": {"blk.0.attn_q.weight": np.ones((3, 32), np.float32)}}, "attn_q.* has the shape 3 × 32, which"),
     ],
 )  # fmt: skip
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, fields: dict[str, Any], said: str) -> None:

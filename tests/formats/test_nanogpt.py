@@ -132,6 +132,15 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path, changes: dict
         load_model(open_model(str(save(tmp_path / "out", **changes))))
 
 
+def test_projections_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
+    file = save(tmp_path / "out") / "ckpt.pt"
+    checkpoint = torch.load(file, weights_only=True)
+    checkpoint["model"]["_orig_mod.transformer.h.0.attn.c_attn.weight"] = torch.tensor(1.0)
+    torch.save(checkpoint, file)
+    with pytest.raises(ModelError, match=r"c_attn.weight in .* has the shape of a number, which"):
+        load_model(open_model(str(tmp_path / "out")))
+
+
 def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
     whole = (save(tmp_path / "out") / "ckpt.pt").read_bytes()
     compressed = io.BytesIO()

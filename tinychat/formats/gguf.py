@@ -244,7 +244,7 @@ def _map_weights(
     weights = {}
     for ours, (theirs, change) in places.items():
         tensor = map_tensor(content, content.tensors[theirs])
-        weights[ours] = tensor if change is None else tensor.rearranged(change)
+        weights[ours] = tensor if change is None else tensor.rearranged(change, f"{theirs} in {content.path}")
     check_shapes(config, {name: one.shape for name, one in weights.items()}, f"the weights in {content.path}")
     return weights
 

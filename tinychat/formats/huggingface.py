@@ -574,7 +574,8 @@ def _map_weights(architecture: Architecture, config: ModelConfig, path: Path) ->
         if theirs not in found:
             raise ModelError(f"{path} lacks {theirs}", "is it complete?")
         used.add(theirs)
-        weights[ours] = found[theirs] if change is None else found[theirs].rearranged(change)
+        tensor = found[theirs]
+        weights[ours] = tensor if change is None else tensor.rearranged(change, f"{theirs} in {path}")
     unused = (name for name in found if name not in used and not IGNORED.search(name))
     if unknown := next((name for name in unused if name != "lm_head.weight" or not config.tie_embeddings), ""):
         raise ModelError(

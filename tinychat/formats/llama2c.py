@@ -209,7 +209,9 @@ def _map_weights(path: Path) -> dict[str, MappedTensor]:
         else:
             tensor = MappedTensor.at("F32", shape, memory, at)
         if name.endswith((".query.weight", ".key.weight")):
-            tensor = tensor.rearranged(lambda array: fitting.from_interleaved(array, config.head_width))
+            tensor = tensor.rearranged(
+                lambda array: fitting.from_interleaved(array, config.head_width), f"{name} in {path}"
+            )
         weights[name] = tensor
     check_shapes(config, {name: one.shape for name, one in weights.items()}, f"the weights in {path}")
     return weights

@@ -124,7 +124,8 @@ def _map_weights(file: Path, config: ModelConfig, found: Mapping[str, MappedTens
     weights = {}
     for ours, _ in weight_shapes(config):
         theirs, change = _find_theirs(config, ours)
-        weights[ours] = found[theirs] if change is None else found[theirs].rearranged(change)
+        tensor = found[theirs]
+        weights[ours] = tensor if change is None else tensor.rearranged(change, f"{theirs} in {file}")
     check_shapes(config, {name: one.shape for name, one in weights.items()}, f"the weights in {file}")
     return weights
 

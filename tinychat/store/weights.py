@@ -166,9 +166,17 @@ class MappedTensor:
         np.frombuffer(memory, NUMPY_DTYPES[dtype], array.size).reshape(array.shape)[...] = array
         return cls(dtype, array.shape, 0, memory, ctypes.addressof(ctypes.c_char.from_buffer(memory)))
 
-    def rearranged(self, change: "Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]") -> "MappedTensor":
-        """Return a tensor with what `change` makes of the array: a transpose, or some of its rows."""
-        return self.from_numpy(change(self.to_numpy()), self.dtype)
+    def rearranged(self, change: "Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]", what: str) -> "MappedTensor":
+        """Return a tensor with what `change` makes of the array: a transpose, or some of its rows.
+
+        Raises:
+            ModelError: If the tensor, which `what` describes, has another shape than `change` expects.
+        """
+        try:
+            return self.from_numpy(change(self.to_numpy()), self.dtype)
+        except (ValueError, IndexError, TypeError):
+            shape = " × ".join(map(str, self.shape)) or "of a number"
+            raise ModelError(f"{what} has the shape {shape}, which its architecture cannot have", DAMAGED) from None
 
 
 def map_tensors(path: Path, file: BinaryIO | None = None, *, skip_unsupported: bool = False) -> dict[str, MappedTensor]:
