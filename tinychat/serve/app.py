@@ -75,8 +75,7 @@ class Service:
         A page could have its own name lead to this machine (DNS rebinding).
         """
         if self.options.api_key is None:
-            names = [urlsplit(f"//{request.headers.get('host', '')}").hostname]
-            names.append(urlsplit(request.headers.get("origin", "")).hostname)
+            names = [_host_name(request, "host", "//"), _host_name(request, "origin")]
             if any(name not in (None, *LOCAL_NAMES, self.options.host) for name in names):
                 raise ApiError(403, "this server is for this machine alone: others need --host and a key")
         elif request.url.path != "/health":
@@ -132,6 +131,18 @@ class _Endpoint:
         finally:
             service.num_requests -= 1
             service.log(f"{scope['path']} · {told} · {time.monotonic() - began:.3f} s")
+
+
+def _host_name(request: Request, header: str, prefix: str = "") -> str | None:
+    """Return the name of the machine that a header names, if any.
+
+    Raises:
+        ApiError: If it is no address, such as one with an open bracket.
+    """
+    try:
+        return urlsplit(prefix + request.headers.get(header, "")).hostname
+    except ValueError:
+        raise ApiError(400, f"the header {header} is no address") from None
 
 
 async def _read_body(request: Request, limit: int) -> bytes:

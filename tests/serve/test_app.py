@@ -1,0 +1,56 @@
+"""Who may ask a server without a key, by the headers of a request alone."""
+
+import asyncio
+import json
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.config.settings import SettingStore
+from tinychat.serve.app import Service
+from tinychat.serve.options import ServerOptions
+from tinychat.session.open_model import OpenModel
+
+
+@pytest.fixture(scope="module")
+def service(letters: Path) -> Iterator[Service]:
+    settings = SettingStore()
+    service = Service(OpenModel(str(letters), settings), settings.current, ServerOptions())
+    yield service
+    service.scheduler.stop(0)
+    service.scheduler.join()
+
+
+def get(service: Service, headers: dict[str, str]) -> tuple[int, Any]:
+    """Ask for the models; return the status and the JSON of the response."""
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "GET", "path": "/v1/models", "query_string": b"", "http_version": "1.1",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }  # fmt: skip
+    asyncio.run(service(scope, receive, send))
+    return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "localhost:1"}, 200), ({"host": "[::1]:1"}, 200), ({"host": "example.com"}, 403),
+        ({"host": "["}, 400),
+        ({"host": "localhost", "origin": "http://["}, 400), ({"host": "[x]"}, 400), ({}, 200),
+    ],
+)  # fmt: skip
+def test_only_addresses_of_this_machine_may_ask(service: Service, headers: dict[str, str], status: int) -> None:
+    found, told = get(service, headers)
+    assert found == status
+    if status != 200:
+        assert told["error"]["type"] == "invalid_request_error"
