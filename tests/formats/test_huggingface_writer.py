@@ -208,7 +208,7 @@ def test_an_exported_chat_model_chats_where_it_lies(tmp_path: Path, template: Ch
         ("tokens", lambda tokens: tokens + 30_000, "contradict one another"),
         ("counts", lambda counts: counts.float(), "of other types"),
         ("counts", lambda counts: counts[:0], "contradict one another"),
-        ("contexts", lambda contexts: contexts[None], "contradict one another"),
+        ("contexts", lambda contexts: contexts[None], "of other shapes"),
         ("starts", lambda starts: starts[:0], "contradict one another"),
         ("starts", lambda starts: starts.put_(torch.tensor([1, 2]), starts.new_tensor([2**31 - 1, -(2**31)])),
          "contradict one another"),
