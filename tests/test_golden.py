@@ -21,7 +21,7 @@ SHARES = {
     "a name, 4 turns later": 0.88, "a favourite, 4 turns later": 0.85,
     "unknown, said so": 0.65, "known, not refused": 0.95, "well formed": 0.97,
 }  # fmt: skip
-"""the least of each group of checks that a chat is to pass; the aim for sums, opposites and the unknown is 0.8 and more"""
+"""the least share of each group of checks that a chat is to pass; for sums, opposites and the unknown the aim is 0.8"""
 TALES = {"hero at the end": 0.92, "right pronoun": 0.95, "no loop": 0.99, "well formed": 0.99}
 """the same of tales"""
 
