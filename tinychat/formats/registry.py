@@ -46,6 +46,7 @@ from tinychat.store.models import (
     save_model,
 )
 from tinychat.store.weights import Precision
+from tinychat.untrusted import expand_home
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,7 @@ def open_model(name: str) -> ModelInfo:
         ModelError: If there is no such model, or it is damaged or of an architecture that is not known here.
         TokenizerError: If its tokenizer cannot be read.
     """
-    path = Path(name)
-    with suppress(RuntimeError):  # `~NAME` of an unknown user is a name like any other
-        path = path.expanduser()
+    path = expand_home(name)
     if not name.strip() or find_format(path) is None:
         path = find_model(name)
     return open_path(path)

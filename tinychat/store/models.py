@@ -25,7 +25,7 @@ from tinychat.textutil import compact, json_text
 from tinychat.tokenizer.chat_template import ConversationTemplate
 from tinychat.tokenizer.jinja_template import parse_template
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
-from tinychat.untrusted import open_regular, read_json, read_text
+from tinychat.untrusted import expand_home, open_regular, read_json, read_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -195,9 +195,7 @@ def find_model(name: str) -> Path:
     """
     if not name.strip():
         raise ModelError("the name of the model is empty", "see `tinychat models`")
-    path = Path(name)
-    with suppress(RuntimeError):  # `~NAME` of an unknown user is a name like any other
-        path = path.expanduser()
+    path = expand_home(name)
     named = (find_named(parent, name) for parent in _search_path())
     run = find_named(paths.runs_folder(), name)
     for folder in (path, *named, run and RunFolder(run).model):

@@ -19,7 +19,7 @@ from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import ARCHITECTURE, ModelConfig
 from tinychat.textutil import shorten
-from tinychat.untrusted import MAX_TOML, parse_toml, read_text
+from tinychat.untrusted import MAX_TOML, expand_home, parse_toml, read_text
 
 RECIPES = Path(__file__).parent / "recipes"
 DEFAULT_RECIPE = "default"
@@ -303,7 +303,7 @@ def find_recipe(name: str | Path) -> RecipeInfo:
         RunError: If there is none, or it cannot be read.
     """
     path = RECIPES / f"{name}.toml"
-    return _read_info(path if path.is_file() else Path(name).expanduser())
+    return _read_info(path if path.is_file() else expand_home(name))
 
 
 def _read_info(path: Path) -> RecipeInfo:
