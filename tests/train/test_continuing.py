@@ -40,7 +40,7 @@ def test_going_on_begins_with_the_loss_of_the_start_and_counts_the_text_with_fol
     (start,), (ended,) = events(first, Ended), events(run, Ended)
     evaluated = events(run, Evaluated)[0]
     assert (evaluated.step, evaluated.best) == (0, True)
-    assert evaluated.loss == pytest.approx(start.loss, abs=1e-6)
+    assert evaluated.loss == pytest.approx(start.loss, abs=1e-4)  # its weights were saved in f16
     assert (ended.start, ended.start_loss) == ("text", evaluated.loss)
     assert ended.loss <= evaluated.loss
     assert f"| start | text had val {start.loss:.4f}, " in read_card(find_model(run.name))

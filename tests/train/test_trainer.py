@@ -135,7 +135,7 @@ def test_the_reported_loss_is_that_of_the_saved_model(text: Path, tmp_path: Path
     corpus = read_sources([str(text)], cache=tmp_path / "cache")
     ids = encode_corpus(corpus, read_tokenizer(folder), tmp_path / "elsewhere").ids
     result = evaluate(load_model(read_info(folder)), ids[int(len(ids) * 0.9) :])
-    assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-5)
+    assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-4)  # weights are saved in f16
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_a_mix_is_evaluated_on_the_end_of_each_text_and_eval_agrees(text: Path, 
     assert [(part["name"], part["share"]) for part in training["data"]["mix"]] == [("made-up", 0.25), ("short", 0.75)]
     info = read_info(find_model(run.name))
     result = score(info, sources, settings=SettingStore().current)
-    assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-5)
+    assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-4)  # weights are saved in f16
     assert result.tokens == training["data"]["val_tokens"] - 1
 
 
