@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tinychat.errors import ModelError
-from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, longest_ngram
+from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig
 from tinychat.model.context_index import ContextIndex, recent_followers
 from tinychat.model.ngram_counts import Level, count_levels, number_cells
 from tinychat.model.ngrams import COUNT_BUFFERS, NGrams, TokenContext
 from tinychat.model.transformer import LAYERS_LOSS_WEIGHT, Transformer
-from tinychat.store.packed_counts import pack_counts, unpack_counts
+from tinychat.store.packed_counts import longest_ngram, pack_counts, unpack_counts
 
 SIZE, ORDER, WIDTH = 5, 4, 8
 

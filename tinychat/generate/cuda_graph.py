@@ -13,7 +13,8 @@ from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.sampling import needs_history, random_numbers, sample, sampling_values
 from tinychat.model.graph_capture import Capture, first_cause
-from tinychat.model.transformer import EncoderOutput, KVCache, Transformer
+from tinychat.model.kv_cache import KVCache
+from tinychat.model.transformer import EncoderOutput, Transformer
 
 STEPS = 8
 """Tokens of each row per replay: more take longer to capture, and more of an answer's last ones are wasted."""

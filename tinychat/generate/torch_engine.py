@@ -31,8 +31,9 @@ from tinychat.generate.steering import Steerer
 from tinychat.generate.tracing import trace
 from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.graph_capture import Capture
+from tinychat.model.kv_cache import KVCache
 from tinychat.model.loading import load_weights
-from tinychat.model.transformer import NO_TOKEN, EncoderOutput, KVCache, Transformer
+from tinychat.model.transformer import NO_TOKEN, EncoderOutput, Transformer
 from tinychat.store.models import ModelInfo
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tinychat.config.option import REQUIRED, Options, option
 from tinychat.errors import ModelError
+from tinychat.store.packed_counts import longest_ngram
 
 NORMS = ("layernorm", "rmsnorm", "none")
 NORM_POSITIONS = ("pre", "post")
@@ -25,8 +26,6 @@ INITIALIZATIONS = ("zero", "gpt2", "torch")
 
 LARGEST_NGRAM_VOCABULARY = 1 << 15
 """Largest vocabulary with `ngram_order`, whose counts are of tokens in 16 bits."""
-LARGEST_CONTEXT_KEY = 2**62
-"""Limit of the 64-bit keys of n-gram contexts: a vocabulary of 65 allows n-grams of 11 tokens, one of 1,024 of 7."""
 CONTEXT_LENGTHS = (2, 3, 4, 5, 6, 8, 12, 16)
 """Numbers of newest tokens whose earlier occurrences in the context are looked up."""
 MAX_RECENT = 8
@@ -228,14 +227,6 @@ class ModelConfig:
 
 ARCHITECTURE = Options.of(ModelConfig)
 """Every field by its name."""
-
-
-def longest_ngram(vocab_size: int) -> int:
-    """Return the highest `ngram_order` for the size of a vocabulary."""
-    order = 1
-    while (vocab_size + 1) ** (order + 1) < LARGEST_CONTEXT_KEY:
-        order += 1
-    return order
 
 
 # The diagram: the parts in the order in which data flows

@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinychat.model.kv_cache import KVCache
 from tinychat.model.ngrams import TokenContext
 from tinychat.model.transformer import (
     Attention,
     Block,
     EncoderOutput,
     FeedForward,
-    KVCache,
     Residual,
     RMSNorm,
     RotaryTables,

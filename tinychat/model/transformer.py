@@ -1,6 +1,6 @@
 """The model on one page: ids → embeddings → blocks → logits, decoder-only or encoder-decoder.
 
-In reading order: norms, positions, attention with its cache, feed-forward, block, model, loss. Every option of
+In reading order: norms, positions, dropout, attention, feed-forward, block, model, loss. Every option of
 `ModelConfig` is a branch of one attention and one block. Shapes, here and in the other files of this folder:
 
     B  batch: rows                   D  d_model                       V  vocabulary
@@ -11,7 +11,6 @@ In reading order: norms, positions, attention with its cache, feed-forward, bloc
 Names of modules and parameters are part of the file format (`model.safetensors`) and must not change.
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from tinychat.errors import ModelError
 from tinychat.model.config import ModelConfig
-from tinychat.model.dropout import Dropout, dropout
+from tinychat.model.kv_cache import KVCache
 from tinychat.model.ngrams import NGrams, TokenContext
 
 IGNORED = -100
@@ -144,69 +143,47 @@ def position_angles(length: int, width: int, base: float, divisors: Tensor | flo
 
 POSITIONS = {"learned": Learned, "none": PositionalEncoding, "rotary": Rotary, "sinusoidal": Sinusoidal}
 
-# --- attention ----------------------------------------------------------------------------------------------------
+# --- dropout ------------------------------------------------------------------------------------------------------
 
 
-FIRST_SLOTS = 1024
-"""Slots of a cache on a CPU at first."""
+class Dropout(nn.Module):
+    """Zero a fraction `rate` < 1 of the activations in training, scale up the rest (Srivastava et al. 2014, §4)."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.rate) if self.training else x
 
 
-class KVCache:
-    """The keys and values of the positions that each row of a batch has read.
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Zero a fraction of x [...] and divide the rest by 1 − rate, on a CPU rounded to a multiple of 1 / 65,536.
 
-    Slot p holds position p, so that prefill and decoding run the same code, and a row returns to an earlier position by
-    overwriting what follows it. On a CPU, a long context has few slots until `reserve` asks for more; on other devices
-    the tensors keep their shapes, so that what was captured with them can be replayed.
+    On a CPU, torch draws one random number for each activation, which takes a quarter of a training step. Cutting four
+    16-bit numbers out of each 64-bit one takes a third of that.
     """
+    if x.device.type != "cpu":
+        return F.dropout(x, rate)
+    if not (threshold := round(rate * 2**16)):
+        return x
+    kept: Tensor = keep_mask(x.detach(), threshold)
+    return x * kept.to(x.dtype).mul(2**16 / (2**16 - threshold))
 
-    def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
-        self.max_length, self.lookback = config.context_length, config.lookback
-        self.length = min(FIRST_SLOTS, self.max_length) if device.type == "cpu" else self.max_length
-        shape = (config.n_layer, batch, config.kv_heads, self.length, config.head_width)
-        self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, slots, K]
-        self.values = torch.zeros_like(self.keys)
-        # [B, P + slots]; the first P stay −1: no token precedes position 0.
-        self.ids = torch.full((batch, self.lookback + self.length), -1, dtype=torch.long, device=device)
 
-    def reserve(self, length: int) -> None:
-        """Make sure that there are at least `length` slots, up to the context length; those in use stay as they are."""
-        if length > self.length:
-            more = min(max(length, 2 * self.length), self.max_length) - self.length
-            self.keys, self.values = (F.pad(one, (0, 0, 0, more)) for one in (self.keys, self.values))
-            self.ids = F.pad(self.ids, (0, more), value=-1)
-            self.length += more
+@torch.library.custom_op("tinychat::keep_mask", mutates_args=())  # opaque, so that a compiler cannot redo the drawing
+def keep_mask(x: Tensor, threshold: int) -> Tensor:
+    """Return a random mask of the shape of x [...], False with probability threshold / 65,536."""
+    drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    return drawn.view(torch.int16)[: x.numel()].view(x.shape) >= threshold - 2**15
 
-    def update(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Write keys and values [B, G, T, K] at `positions` [T] or [B, T]; return those of all slots [B, G, S, K]."""
-        if positions.dim() == 1:
-            self.keys[layer].index_copy_(2, positions, keys.to(self.keys.dtype))
-            self.values[layer].index_copy_(2, positions, values.to(self.values.dtype))
-        else:
-            rows = torch.arange(keys.shape[0], device=keys.device).unsqueeze(1)  # [B, 1]
-            self.keys[layer].transpose(1, 2)[rows, positions] = keys.transpose(1, 2).to(self.keys.dtype)
-            self.values[layer].transpose(1, 2)[rows, positions] = values.transpose(1, 2).to(self.values.dtype)
-        return self.keys[layer], self.values[layer]
 
-    def update_ids(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Write ids [B, T] at `positions`; return them preceded by the P ids before each row's first, [B, P + T]."""
-        rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)  # [B, 1]
-        positions = positions.expand(ids.shape)  # [B, T]
-        self.ids[rows, positions + self.lookback] = ids
-        reach = torch.arange(self.lookback + ids.shape[1], device=ids.device)
-        return self.ids[rows, positions[:, :1] + reach]
+@keep_mask.register_fake
+def _(x: Tensor, threshold: int) -> Tensor:
+    return torch.empty_like(x, dtype=torch.bool)
 
-    def select(self, rows: list[int]) -> "KVCache":
-        """Return a cache of the given rows in that order; a row may be taken twice."""
-        other = copy.copy(self)
-        index = torch.tensor(rows, device=self.keys.device)
-        other.keys, other.values = self.keys.index_select(1, index), self.values.index_select(1, index)
-        other.ids = self.ids.index_select(0, index)
-        return other
 
-    def write_rows(self, rows: list[int], other: "KVCache") -> None:
-        """Overwrite the given rows with those of another cache, which was made from this one and may have grown."""
-        self.reserve(other.length)
-        self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
+# --- attention ----------------------------------------------------------------------------------------------------
 
 
 class Attention(nn.Module):

@@ -40,11 +40,19 @@ PER_BYTE, SMALL = 4, 3
 LARGE = 255
 """Stands for a count that is too large for a byte."""
 MOST_LOW_BITS = 15
-MOST_TOKENS = 64
-"""of a context, in any vocabulary"""
+LARGEST_CONTEXT_KEY = 2**62
+"""Limit of the 64-bit keys of n-gram contexts: a vocabulary of 65 allows n-grams of 11 tokens, one of 1,024 of 7."""
 
 _newest: "deque[tuple[list[Tensor], int, dict[str, Tensor]]]" = deque(maxlen=1)
 """The counts packed last: a trainer saves its model many times, and its counts never change."""
+
+
+def longest_ngram(vocab_size: int) -> int:
+    """Return the highest `ngram_order` for the size of a vocabulary."""
+    order = 1
+    while (vocab_size + 1) ** (order + 1) < LARGEST_CONTEXT_KEY:
+        order += 1
+    return order
 
 
 def pack_counts(weights: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, Tensor]":
@@ -155,18 +163,14 @@ def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str,
     return {name: torch.from_numpy(values) for name, values in zip(UNPACKED, unpacked, strict=True)}
 
 
-def _longest(vocab_size: int) -> int:
-    """Return the most tokens of a context whose number surely fits in 64 bits."""
-    return next(length for length in range(MOST_TOKENS + 1) if (vocab_size + 1) ** (length + 1) >= 2**62)
-
-
 def _lengths(contexts: "npt.NDArray[np.int64]", vocab_size: int) -> "npt.NDArray[np.int64]":
     """Return the number of tokens of each context, [N]."""
     import numpy as np
 
     shortest, highest = [1], contexts.max(initial=0)  # the lowest numbers of contexts of 1, 2, … tokens
+    most = longest_ngram(vocab_size)
     while shortest[-1] <= highest:
-        if len(shortest) > _longest(vocab_size):
+        if len(shortest) > most:
             raise _contradiction()
         shortest.append(shortest[-1] * vocab_size + 1)
     return np.searchsorted(np.array(shortest[:-1], dtype=np.int64), contexts, side="right")
@@ -232,9 +236,9 @@ def _follow(
     tokens = np.zeros(size, dtype=np.int64)
     made = np.where(is_context, is_context.cumsum(), 0)  # [E], the context that each entry makes; 0: none
     ends = np.append(starts[1:], size)
-    begin, end, used, level = 0, min(1, len(starts)), 0, 0
+    begin, end, used, level, most = 0, min(1, len(starts)), 0, 0, longest_ngram(vocab_size)
     while begin < end:
-        if level > _longest(vocab_size):
+        if level > most:  # its number would not fit in 64 bits
             raise _contradiction()
         rows = np.repeat(np.arange(begin, end), ends[begin:end] - starts[begin:end])
         entries = slice(starts[begin], ends[end - 1])

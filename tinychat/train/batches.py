@@ -91,10 +91,10 @@ class Rows:
 
     @cached_property
     def folds(self) -> Positions:
-        """The fold that holds each row, of those of the ids of all rows, one after the other, [R]."""
+        """The fold of each row, [R]: that of its first id, where the ids of all rows follow one another."""
         sizes = self.ends - self.starts
         folds: Positions = (sizes.cumsum() - sizes) * FOLDS // max(1, int(sizes.sum()))
-        return folds
+        return folds.clip(max=FOLDS - 1)  # for empty rows at the end
 
     def count_predicted(self, context_length: int) -> int:
         """Return the number of ids that a model predicts: all but the first of each row, up to its context length."""
@@ -284,7 +284,7 @@ def cut_window(ids: Ids, start: int, context_length: int, history: TextHistory |
 def cut_document(rows: Rows, index: int, context_length: int) -> Row:
     """Return a document as a row, truncated to a context length."""
     source = None if rows.source is None else rows.source.row(index)[:context_length]
-    return Row(rows.row(index)[: context_length + 1], min(int(rows.folds[index]), FOLDS - 1), source)
+    return Row(rows.row(index)[: context_length + 1], int(rows.folds[index]), source)
 
 
 def count_windows(tokens: int, context_length: int, stride: int) -> int:

@@ -93,9 +93,10 @@ def save_checkpoint(folder: Path, state: State) -> Path:
             torch.save({"format": FORMAT, **vars(state)}, file)
         except RuntimeError as error:  # on a full disk, torch fails again while closing its archive
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-    # Later ones are of steps that were taken back, or cannot be read: they would outlive this one.
-    later = [old for old in _checkpoints(folder) if old.name > path.name]
-    for old in [*later, *[old for old in _checkpoints(folder) if old not in later][MAX_CHECKPOINTS:]]:
+    # Those of later steps were taken back, or cannot be read: they would outlive this one.
+    found = _checkpoints(folder)
+    kept = [old for old in found if old.name <= path.name][:MAX_CHECKPOINTS]
+    for old in set(found).difference(kept):
         shutil.rmtree(old, ignore_errors=True)
     return path
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tinychat.model.config import ModelConfig, longest_ngram
+from tinychat.model.config import ModelConfig
+from tinychat.store.packed_counts import longest_ngram
 from tinychat.train.recipe import Recipe
 from tinychat.train.split import count_val_rows, count_val_tokens
 
