@@ -10,6 +10,7 @@ from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.conversation import Conversation
+from tinychat.session.inspection import probabilities_at
 from tinychat.session.session import Session
 
 
@@ -129,6 +130,13 @@ def test_models_answer_together_and_the_model_of_the_picked_answer_opens(session
     assert (session.model.name, session.turns[0].answer) == ("chatter", texts[1])
     session.pick(1)
     assert (session.model.name, session.turns[0].answer) == ("letters", texts[0])
+    session.conversation.go_to(2)  # chatter's, whose tokens are other ids
+    with pytest.raises(UsageError, match="chatter gave this answer, and .*letters is open"):
+        probabilities_at(session.model, session.turns[0], 0)
+    with pytest.raises(UsageError, match="chatter gave this answer"):
+        session.continue_answer()
+    session.pick(2)
+    assert probabilities_at(session.model, session.turns[0], 0)
 
 
 def test_unknown_characters_are_named(session: Session) -> None:

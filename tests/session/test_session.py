@@ -54,7 +54,7 @@ def test_an_answer_that_fails_before_its_first_token_is_no_turn(session: Session
     list(session.answer("abc"))
     before, reference = session.turns, session.settings.current.device
     change(session, "device", "mps" if sys.platform != "darwin" else "cuda")
-    for ask in (lambda: session.answer("hello"), session.retry):
+    for ask in (lambda: session.answer("hello"), session.retry, lambda: session.branch(1, [2])):
         with pytest.raises(TinychatError):
             list(ask())
         assert session.turns == session.conversation.all == before

@@ -70,6 +70,8 @@ class Turn:
     """Start of the answer, read from a transcript: its tokens are not known."""
     model: str = ""
     """Name or path of the model that answered; empty if unknown."""
+    is_foreign: bool = field(default=False, compare=False)
+    """Whether another model than the open one answered, whose tokens may mean other texts."""
     settings: Settings | None = None
     """Settings at the start of the answer; None if unknown."""
     why_not_reproducible: str = ""

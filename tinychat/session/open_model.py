@@ -221,7 +221,14 @@ class OpenModel:
         """Return the ids of all tokens before index `position` of an answer, those of its prompt included.
 
         Of a translation of several sentences, those of the sentence at that index.
+
+        Raises:
+            UsageError: If another model answered.
         """
+        if turn.is_foreign:
+            raise UsageError(
+                f"{turn.model} gave this answer, and {self.reference} is open", "/pick opens the model of an answer"
+            )
         prompt = self._prompt_ids(turn)
         prompt = prompt[: len(prompt) - turn.num_replaced]
         is_one_text = self.info.mode == "completion"

@@ -1,7 +1,8 @@
 """A session: the settings, the open model, the conversation and the training runs that a front end works with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from tinychat.config.settings import LOADING, Settings, SettingStore, UiOptionStore
 from tinychat.errors import ModelError, TinychatError, UsageError
@@ -124,14 +125,18 @@ class Session:
         answer = model.make_answer(prompt, turns=model.history(self.turns))
         turn = Turn(prompt, list(answer.ids), model=model.reference, settings=answer.request.settings)
         turn.why_not_reproducible = self.runs.why_not_reproducible(model)
-        conversation, current = self.conversation, retried or self.conversation.current
+        notice = model.unknown_notice(prompt)
+        records = chain((notice,) if notice else (), self._run(turn, answer, should_stop))
+        yield from self._add(turn, records, retried or self.conversation.current)
+
+    def _add(self, turn: Turn, records: Iterable[Record], current: Turn | None) -> Iterator[Record]:
+        """Add a turn and yield the records of its answer; an error before its next token goes back to `current`."""
+        conversation, kept = self.conversation, len(turn.tokens)
         conversation.add(turn)
         try:
-            if notice := model.unknown_notice(prompt):
-                yield notice
-            yield from self._run(turn, answer, should_stop)
+            yield from records
         except TinychatError:
-            if not turn.tokens:
+            if len(turn.tokens) == kept:
                 conversation.remove(turn)
                 conversation.current = current
             raise
@@ -176,8 +181,7 @@ class Session:
             why_not_reproducible="it goes on from another token",
         )  # fmt: skip
         self.conversation.back()
-        self.conversation.add(turn)
-        return self._run(turn, answer, should_stop, forced_ids)
+        return self._add(turn, self._run(turn, answer, should_stop, forced_ids), old)
 
     def pick(self, number: int) -> Variant:
         """Make an answer of the newest comparison (from 1) the newest turn, and open the model that generated it.
@@ -196,6 +200,8 @@ class Session:
             self.choose_model(str(variant.model.info.folder))
             self.conversation = conversation
         self.comparison.pick(number)
+        for turn in conversation.all:
+            turn.is_foreign = turn.model not in ("", variant.model.reference)
         return variant
 
     def _run(
