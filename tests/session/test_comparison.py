@@ -131,7 +131,7 @@ def test_models_answer_together_and_the_model_of_the_picked_answer_opens(session
     session.pick(1)
     assert (session.model.name, session.turns[0].answer) == ("letters", texts[0])
     session.conversation.go_to(2)  # chatter's, whose tokens are other ids
-    with pytest.raises(UsageError, match="chatter gave this answer, and .*letters is open"):
+    with pytest.raises(UsageError, match=r"chatter gave this answer, and .*letters is open"):
         probabilities_at(session.model, session.turns[0], 0)
     with pytest.raises(UsageError, match="chatter gave this answer"):
         session.continue_answer()
