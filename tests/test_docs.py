@@ -58,7 +58,13 @@ def options_table(options: Mapping[str, Option]) -> str:
     return table(
         ("name", "flags", "takes", "default", "what it does"),
         (
-            (f"`{name}`", code((*option.flags, option.flag)), option.expected, option.show(option.default), option.help)
+            (
+                f"`{name}`",
+                code(dict.fromkeys((*option.flags, option.flag))),
+                option.expected,
+                option.show(option.default),
+                option.help,
+            )
             for name, option in options.items()
         ),
     )

@@ -18,7 +18,7 @@ from tinychat.cli.train import COMMON_OPTIONS, STOPPED, _exit_code
 from tinychat.events import Ended, Failed
 from tinychat.repl.training_view import RunOutcome
 from tinychat.store.runs import RunFolder
-from tinychat.train.launch import NOTHING_YET
+from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET
 from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context-length", "32", "--batch-size", "8"]
@@ -139,11 +139,31 @@ def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("last", "code"),
-    [(None, 0), (Failed("there is no text"), 1), (Failed(NOTHING_YET), STOPPED)],
-    ids=["left in the background", "failed", "stopped before the first step"],
+    [
+        (None, 0),
+        (Failed("there is no text"), 1),
+        (Failed(NOTHING_YET), STOPPED),
+        (Failed(f"{NO_NEW_STEP}: everything to step 9 is kept"), STOPPED),
+    ],
+    ids=["left in the background", "failed", "stopped before the first step", "stopped before the next step"],
 )
 def test_the_exit_code_tells_a_stop_from_a_failure(last: RunOutcome, code: int) -> None:
     assert _exit_code(last) == code
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--resume", "t", "other.txt"], "a run goes on with the text it began with"),
+        (["--resume", "t", "--recipe", "lesson"], "a run goes on as it began: --recipe cannot change it"),
+        (["--resume", "t", "--out", "x", "--name", "y"], "a run goes on as it began: --out, --name cannot change it"),
+        (["t.txt", "--out", "x", "--resume"], "a run goes on as it began: --out cannot change it"),
+        (["t.txt", "--name", "t", "--resume"], "a run goes on with the text it began with"),
+    ],
+)
+def test_a_run_goes_on_as_it_began(capsys: pytest.CaptureFixture[str], words: list[str], problem: str) -> None:
+    assert run(["train", *words]) == 2
+    assert capsys.readouterr().err == f"tinychat: {problem}\n  begin a new run instead\n"
 
 
 @pytest.mark.slow

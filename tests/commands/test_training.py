@@ -21,6 +21,7 @@ from tinychat.errors import RunError, TinychatError, UsageError
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Planned, Stepped, Token, to_json
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import snapshot_file
+from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET
 from tinychat.train.recipe import load_recipe
 from tinychat.train.report import read_run_summary
 
@@ -172,6 +173,11 @@ def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], no
             "a run goes on with the text it began with",
             "begin a new run instead",
         ),
+        (
+            "/train --resume y --name x --out z",
+            "a run goes on as it began: --name, --out cannot change it",
+            "begin a new run instead",
+        ),
     ],
 )
 def test_a_wrong_call_starts_nothing(
@@ -293,6 +299,14 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
     ]
     with FileLock(run.lock_file):
         assert ("a", "at work", "1,480/4,000", "413k", "1.830", "48,000", "1:02") in talk.do("/runs").rows
+        with run.events_file.open("a") as file:
+            file.write(to_json(PLANNED) + "\n")  # it goes on
+        assert ("a", "at work", "1,480/4,000", "413k", "1.830", "48,000", "–") in talk.do("/runs").rows
+
+
+@pytest.mark.parametrize("problem", [NOTHING_YET, f"{NO_NEW_STEP}: everything to step 9 is kept"])
+def test_a_run_that_was_stopped_before_a_step_has_not_failed(make_run, problem: str) -> None:
+    assert read_run_summary(make_run("a", PLANNED, Failed(problem))).state == "stopped"
 
 
 def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: Talk, make_run) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tinychat.cli.main import tinychat
 from tinychat.cli.options import load_ui_options
-from tinychat.config.option import REQUIRED, Options, Origin, join_texts, option, split_texts, unescape
+from tinychat.config.option import REQUIRED, Option, Options, Origin, join_texts, option, split_texts, unescape
 from tinychat.config.settings import (
     CONTROLS,
     LOADING,
@@ -97,6 +97,13 @@ def test_an_option_has_the_name_and_the_type_of_its_field() -> None:
         "one of small, large", "a number above 0 and at most 1", "a whole number of at least 1 or auto",
         "one or more texts or auto", "true or false",
     ]  # fmt: skip
+
+
+def test_bounds_of_whole_numbers_are_told_with_all_their_digits() -> None:
+    seed = Option("", name="seed", kind=int, low=0, high=2**63 - 1)
+    assert seed.expected == "a whole number from 0 to 9223372036854775807"
+    assert seed.bounds == "0 to 9223372036854775807"
+    assert seed.fault(2**63) == "it must be at most 9223372036854775807"
 
 
 def test_an_option_is_found_by_name_alias_and_flag_or_the_owners_error_is_raised() -> None:

@@ -329,6 +329,20 @@ def test_a_header_is_recognized_by_the_rows_below(tmp_path: Path, header: str, r
     assert not any(document in header for document in corpus.documents())
 
 
+def test_commas_of_a_table_of_one_column_belong_to_its_texts(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", 'text\nHello, how are you?\n"Fine, thanks."\nI went home, and slept, well.\n')
+    corpus = read(tmp_path, [path])
+    assert list(corpus.documents()) == ["Hello, how are you?", "Fine, thanks.", "I went home, and slept, well."]
+    assert corpus.notices == ()
+
+
+def test_cells_beyond_the_header_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f"id,text\n1,{LONG}\n2,one, two, three\n3,{LONG},\n")
+    corpus = read(tmp_path, [path], column="text")
+    assert list(corpus.documents()) == [LONG, "one", LONG]
+    assert corpus.notices == (f"{path}: cells beyond the header left out in 1 rows, the first is number 2",)
+
+
 @pytest.mark.parametrize("text", ["Hello.,Bonjour.\nHow are you?,Comment allez-vous ?\n", "a,b\nc,d\n", "3,x\n4,y\n"])
 def test_a_first_row_like_the_others_is_no_header(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, [write(tmp_path / "t.csv", text)], column="2").documents_count == 2
@@ -474,6 +488,13 @@ HELLO = [("user", "hello"), ("assistant", "hi")]
         {"prompt": "hello", "completion": "hi"},
         {"id": 7, "question": "hello", "answer": "hi"},
         {"instruction": "hello", "output": "hi"},
+        {"instruction": "hello", "input": "", "output": "hi"},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+                {"role": "bot", "content": "hi"},
+            ]
+        },
         [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}],
     ],
     ids=lambda record: next(iter(record)) if isinstance(record, dict) else "list",
@@ -491,13 +512,40 @@ def test_conversations_come_in_many_shapes(tmp_path: Path, record: Any) -> None:
     [
         ("t.tsv", "Question\tAnswer\tSource\nhello\thi\tus\n", None),
         ("t.csv", "x,y\nhello,hi\n", "x,y"),
+        ("t.csv", "user,bot\nhello,hi\nbye,see you\n", None),
+        ("t.csv", "source,target\nhello,hi\nbye,see you\n", None),
         ("t.csv", "z,hello,hi\nz,hello,hi\n", "2,3"),
         ("t.txt", "hello\thi\n", None),
     ],
 )
 def test_two_columns_are_conversations(tmp_path: Path, name: str, text: str, column: str | None) -> None:
-    corpus = read(tmp_path, [write(tmp_path / name, text)], mode="chat", column=column)
+    path = write(tmp_path / name, text)
+    corpus = read(tmp_path, [path], mode="chat", column=column)
     assert turns(next(corpus.conversations())) == HELLO
+    if name != "t.txt":
+        assert read(tmp_path, [path], column=column).mode == "chat"
+
+
+def test_columns_that_a_table_lacks_are_told_with_those_that_it_has(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "question,answer\nhello,hi\n")
+    with pytest.raises(SourceError, match="holds no conversations") as caught:
+        read(tmp_path, [path], mode="chat", column="q,a")
+    assert caught.value.remedy is not None
+    assert caught.value.remedy.endswith("it has: question, answer")
+
+
+def test_an_instruction_is_asked_with_its_input(tmp_path: Path) -> None:
+    record = {"instruction": "Translate", "input": "cat", "output": "gato"}
+    corpus = read(tmp_path, [write(tmp_path / "t.jsonl", json.dumps(record))])
+    assert turns(next(corpus.conversations())) == [("user", "Translate\ncat"), ("assistant", "gato")]
+
+
+def test_messages_without_text_are_told(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": [{"type": "image_url"}]}, *({"role": r, "content": t} for r, t in HELLO)]
+    path = write(tmp_path / "t.jsonl", json.dumps({"messages": messages}))
+    corpus = read(tmp_path, [path], mode="chat")
+    assert [turns(conversation) for conversation in corpus.conversations()] == [HELLO]
+    assert corpus.notices == (f"{path}: messages without text left out: 1, the first by 'user'",)
 
 
 def test_a_plain_text_is_not_a_conversation(tmp_path: Path) -> None:

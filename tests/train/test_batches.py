@@ -70,6 +70,17 @@ def test_each_side_of_a_translation_has_its_own_tokens(tmp_path: Path) -> None:
     assert (target.vocab_size, source.vocab_size) == (6, 6)
 
 
+def test_rows_are_cut_to_what_a_model_reads(tmp_path: Path) -> None:
+    corpus = TextCorpus("given", "translation", [InlineTexts(("one two three\tuno dos tres", "a b\tuno"), "given")])
+    target, source = (
+        train_tokenizer("whitespace", side, None, ("begin", "end")) for side in (corpus.target_side, corpus.source_side)
+    )
+    rows = encode_rows(corpus, target, tmp_path, source_tokenizer=source)
+    cut = rows.cut(2)
+    assert shown(cut, target) == ["<|begin|> uno dos", "<|begin|> uno<|end|>"]
+    assert cut.count_predicted(2) == rows.count_predicted(2) == 4
+
+
 def test_one_running_text_has_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "novel.txt"
     path.write_text("once upon a time")

@@ -128,11 +128,27 @@ def test_a_run_that_is_done_says_so_and_is_extended_by_its_length(text: Path) ->
     assert train(run) == 0
     ended = events(run)[-1]
     assert (ended.reason, ended.step) == ("done", 70)
+    assert not run.earlier.exists()
     assert ended.loss < first.loss
     rates = {event.step: event.learning_rate for event in events(run, Stepped)}
     late = [rate for step, rate in rates.items() if step > 42]
     assert max(late) > 0.3 * max(rates.values())
     assert late[-1] < 0.2 * max(rates.values())
+
+
+@pytest.mark.slow
+def test_a_run_whose_text_has_changed_stays_done_when_it_cannot_be_extended(text: Path) -> None:
+    run = make(text, steps=20)
+    assert train(run) == 0
+    before, recipe = events(run), load_recipe(run.recipe_file)
+    text.write_text(text.read_text(encoding="utf-8") + "\nmore", encoding="utf-8")
+    assert change_recipe(run, {"steps": 40})
+    assert train(run) == 1
+    assert events(run)[-1].problem == "text has changed since this run began"
+    run.undo_failed_start()
+    assert events(run) == before
+    assert load_recipe(run.recipe_file) == recipe
+    assert not change_recipe(run, {})
 
 
 @pytest.mark.slow

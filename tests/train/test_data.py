@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,18 @@ def test_characters_that_the_tokenizer_lacks_are_left_out_and_told_in_one_notice
     run = make(letters)
     assert train(run) == 0
     assert notices(run) == ["4 of 2,172 characters are unknown to letters and are left out: Ü ! ,"]
+
+
+def test_characters_beyond_a_small_vocabulary_are_told_too() -> None:
+    fields = {**FIELDS, "sources": ["more.txt"], "vocab_size": 10}
+    run = prepare_run(choose_recipe(None, fields))
+    assert train(run) == 0
+    counts = Counter(LINES)
+    lost = sum(sorted(counts.values())[: len(counts) - 10])
+    assert any(
+        text.startswith(f"{lost:,} of {len(LINES):,} characters are unknown to this vocabulary and are left out: ")
+        for text in notices(run)
+    )
 
 
 def test_a_text_of_which_nothing_is_known_is_one_error(letters: Path, tmp_path: Path) -> None:

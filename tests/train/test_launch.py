@@ -2,21 +2,30 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tinychat.errors import RunError, SourceError, TinychatError, UsageError
-from tinychat.events import Failed, to_json
+from tinychat.events import Ended, Event, Failed, Stepped, to_json
 from tinychat.store import paths
+from tinychat.store.models import find_model
+from tinychat.store.runs import RunFolder
 from tinychat.train.launch import (
     ALONE,
+    NO_NEW_STEP,
     NOTHING_YET,
     ProcessRank,
     become_worker,
+    change_recipe,
+    describe_done,
     find_process_rank,
+    launch,
     name_for,
     prepare_run,
     resume_run,
@@ -98,6 +107,29 @@ def test_names_in_any_script_are_kept_as_given_and_taken_whatever_their_case() -
     assert prepare_run(recipe).name == "novel-2"
 
 
+def test_runs_that_begin_at_the_same_time_leave_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, all_have_read = Recipe(sources=("novel.txt",)), threading.Barrier(3)
+    void = prepare_run(recipe)
+    void.events_file.write_text(to_json(Failed(NOTHING_YET)) + "\n")
+    monkeypatch.setattr("tinychat.train.launch.check_sources", lambda *_, **__: all_have_read.wait(10))
+    with ThreadPoolExecutor() as pool:
+        runs = list(pool.map(prepare_run, [recipe] * 3))
+    assert sorted(run.name for run in runs) == ["novel", "novel-2", "novel-3"]
+    assert all(run.recipe_file.is_file() for run in runs)
+
+
+def test_a_name_that_is_taken_while_the_text_is_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe(sources=("novel.txt",))
+
+    def begin_another(*_: object, **__: object) -> None:
+        (paths.runs_folder() / "mine").mkdir(parents=True)
+
+    monkeypatch.setattr("tinychat.train.launch.check_sources", begin_another)
+    with pytest.raises(RunError, match="there is a run or a model 'mine' already"):
+        prepare_run(recipe, "mine")
+    assert (paths.runs_folder() / "mine").is_dir()
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
@@ -147,17 +179,90 @@ def test_a_run_that_failed_before_its_first_checkpoint_gives_its_name_back() -> 
     recipe = Recipe(sources=("novel.txt",))
     run = prepare_run(recipe, "My")
     run.events_file.write_text(to_json(Failed(NOTHING_YET)) + "\n")
-    run.remove_if_mistaken()  # it was stopped: nobody made a mistake
+    run.undo_failed_start()  # it was stopped: nobody made a mistake
     again = prepare_run(recipe, "my")
     assert [path.name for path in paths.runs_folder().iterdir()] == ["my"]
     again.events_file.write_text(to_json(Failed("too large", "", is_mistake=True)) + "\n")
     (again.checkpoints / "step-00000001").mkdir()
-    again.remove_if_mistaken()
+    again.undo_failed_start()
     with pytest.raises(RunError):
         prepare_run(recipe, "my")
     (again.checkpoints / "step-00000001").rmdir()
-    again.remove_if_mistaken()
+    again.undo_failed_start()
     assert list(paths.runs_folder().iterdir()) == []
+
+
+def test_a_tokenizer_may_be_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tokenizer = tmp_path / "tokenizer.json"
+    shutil.copyfile(find_model("tales") / "tokenizer.json", tokenizer)
+    run = prepare_run(Recipe(sources=("novel.txt",), tokenizer="~/tokenizer.json"))
+    assert load_recipe(run.recipe_file).tokenizer == str(tokenizer)
+
+
+def run_until(step: int, *last: Event, **fields: object) -> RunFolder:
+    """Return a run that has trained for some steps and minutes."""
+    run = prepare_run(Recipe(sources=("novel.txt",)).merged(fields), "s1")
+    (run.checkpoints / f"step-{step:08d}").mkdir()
+    run.final_folder.mkdir(parents=True)
+    stepped = Stepped(step, 1.0, 2.5, 0.1, 1.0, 1e4, seconds=60.0 * step, remaining=0.0, steps=step, memory=1)
+    run.events_file.write_text("".join(f"{to_json(event)}\n" for event in (stepped, *last)))
+    return run
+
+
+DONE = Ended("done", 600, 2.0, 7.4, 1.0, 60.0, "folder")
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "unseen"])
+def test_a_run_whose_extension_fails_to_start_is_as_it_was(monkeypatch: pytest.MonkeyPatch, seen: bool) -> None:
+    run = run_until(600, DONE, steps=600)
+    recipe, events = load_recipe(run.recipe_file), list(run.events())
+    monkeypatch.setattr("tinychat.train.launch.subprocess.Popen", lambda *_, **__: None)
+    for _ in range(2):
+        assert change_recipe(run, {"steps": 700})
+        launch(run, stop_with_parent=False)
+        assert list(run.events()) == events[:-1]
+        with run.events_file.open("a") as file:
+            file.write(to_json(Failed("novel.txt has changed since this run began", is_mistake=True)) + "\n")
+        if seen:
+            run.undo_failed_start()
+            assert load_recipe(run.recipe_file) == recipe
+    assert not change_recipe(run, {})
+    assert list(run.events()) == events
+    assert load_recipe(run.recipe_file) == recipe
+    assert not run.earlier.exists()
+
+
+@pytest.mark.parametrize(
+    ("step", "fields", "refused", "problem", "remedy"),
+    [
+        (12_345, {"steps": 12_345}, {"steps": 12_000}, "--steps 12,000 is not more than the 12,345", "--steps 24690"),
+        (1_200_000, {"steps": 9}, {"steps": 8}, "--steps 8 is not more than the 1,200,000", "--steps 2400000"),
+        (12_345, {"minutes": 9}, {"minutes": 0.5}, "--minutes 0.5 is not more than the 12,345", "--minutes 24690"),
+    ],
+)
+def test_a_length_that_is_too_short_is_told_with_all_its_digits(
+    step: int, fields: dict[str, object], refused: dict[str, object], problem: str, remedy: str
+) -> None:
+    run = run_until(step, **fields)
+    with pytest.raises(UsageError) as caught:
+        change_recipe(run, refused)
+    assert caught.value.problem == f"{problem} that s1 has behind it"
+    assert caught.value.remedy == f"name the length in all, such as {remedy}"
+
+
+def test_a_run_that_is_done_names_the_double_of_its_steps_in_full() -> None:
+    run = run_until(600, DONE, steps=2_000_000)
+    assert describe_done(run)[1].endswith("--steps 4000000`")
+
+
+@pytest.mark.parametrize(("before", "after"), [(75, None), (25, 25)], ids=["planned", "chosen"])
+def test_evaluations_that_were_planned_for_the_old_length_are_planned_anew(before: int, after: int | None) -> None:
+    run = run_until(600, steps=600, evaluate_every=before)
+    change_recipe(run, {"threads": 2})
+    assert load_recipe(run.recipe_file).evaluate_every == before
+    change_recipe(run, {"steps": 6000})
+    assert load_recipe(run.recipe_file).evaluate_every == after
 
 
 def test_the_final_folder_can_be_chosen(tmp_path: Path) -> None:
@@ -227,9 +332,13 @@ os._exit(trainer.main(sys.argv[1:], may_exit=True))
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-@pytest.mark.parametrize("how", ["stop", "SIGTERM", "its starter is gone"])
+@pytest.mark.parametrize("how", ["stop", "SIGTERM", "its starter is gone", "stop of a resumed run"])
 def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)))
+    told = (NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")
+    if how == "stop of a resumed run":
+        (run.checkpoints / "step-00001200").mkdir()
+        told = (f"{NO_NEW_STEP}: everything to step 1,200 is kept", "the same command goes on from there")
     os.mkfifo(run.path / "pipe")
     draft = run.path / ".recipe.toml.1-a.tmp"
     arguments = [sys.executable, "-c", WAITING, str(run.path)]
@@ -240,14 +349,14 @@ def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
             assert trainer.stdout is not None
             assert trainer.stdout.readline() == b"waiting\n"
             draft.touch()
-            if how == "stop":
+            if how.startswith("stop"):
                 run.send("stop")
             elif how == "SIGTERM":
                 trainer.terminate()
             assert trainer.wait(30) != 0
         finally:
             trainer.kill()
-    assert list(run.events()) == [Failed(NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")]
+    assert list(run.events()) == [Failed(*told)]
     assert not run.is_running()
     assert not draft.exists()
 

@@ -187,7 +187,7 @@ class RecipeValues(TypedDict, total=False):
     embedding_learning_rate: float | None
     """With muon: peak learning rate of all but the layers' matrices [–]."""
     weight_decay: float | None
-    """Weight decay of matrices; norms and biases have none [–]."""
+    """Weight decay of matrices, with muon of the layers' alone; norms and biases have none [–]."""
     beta1: float
     """Adam's β₁: decay of the gradient average [0.9]."""
     beta2: float

@@ -215,7 +215,7 @@ class Run:
     def _end(self, last: Ended | Failed | None) -> None:
         self._monitor.last = last
         if isinstance(last, Failed):
-            self._run.remove_if_mistaken()
+            self._run.undo_failed_start()
 
     @property
     def state(self) -> str:

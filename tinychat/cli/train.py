@@ -20,9 +20,11 @@ from tinychat.errors import UsageError, check_torch
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder
 from tinychat.train.launch import (
+    NO_NEW_STEP,
     NOTHING_YET,
     become_worker,
     change_recipe,
+    check_goes_on,
     describe_done,
     find_process_rank,
     find_resumable,
@@ -141,6 +143,8 @@ def train(
     overrides = {key: value for key, value in fields.items() if value not in (None, ())}
     sources = join_words(sources)
     if resume is not None:
+        # Without a name of its own, `--resume` takes that of --name, or of the run that the text would make.
+        check_goes_on(sources if resume or name else (), recipe=recipe_name, out=out, name=name if resume else None)
         wanted = resume or name or (name_for(sources) if sources else "")
         if not wanted:
             raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")
@@ -204,7 +208,7 @@ def watch(
     else:
         last = write_lines(run, process, echo_error)
     if isinstance(last, Failed):
-        run.remove_if_mistaken()
+        run.undo_failed_start()
         echo_error(f"tinychat: {last.problem}")
         if last.remedy:
             echo_error(f"  {last.remedy}")
@@ -220,5 +224,5 @@ def watch(
 def _exit_code(last: "RunOutcome") -> int:
     """Return 0 if the run is done or left in the background, 1 if it failed, `STOPPED` if it was stopped."""
     if isinstance(last, Failed):
-        return STOPPED if last.problem == NOTHING_YET else 1
+        return STOPPED if last.problem.startswith((NOTHING_YET, NO_NEW_STEP)) else 1
     return STOPPED if isinstance(last, Ended) and last.reason == "stopped" else 0

@@ -134,7 +134,7 @@ def train(session: Session, text: str) -> Result:
     check_torch()  # before numpy is imported
 
     from tinychat.corpus.sources import STDIN, join_words, split_weight
-    from tinychat.train.launch import change_recipe, describe_done, launch, resume_run, start_run
+    from tinychat.train.launch import change_recipe, check_goes_on, describe_done, launch, resume_run, start_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
@@ -146,9 +146,9 @@ def train(session: Session, text: str) -> Result:
     if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
     if more or "resume" in run_flags:
-        if sources and not more:
-            raise UsageError("a run goes on with the text it began with", "begin a new run instead")
-        run = resume_run(sources[1] if more else run_flags["resume"])
+        resumed = sources[1] if more else run_flags.pop("resume")
+        check_goes_on(() if more else sources, **run_flags)
+        run = resume_run(resumed)
         if not change_recipe(run, flags, more=more):
             done, _ = describe_done(run)
             return Message((done,), (f"/train more {run.typed_name} --minutes 5 goes on with it",))
@@ -185,7 +185,7 @@ def finish_training(
         return _keep_in_background(session, run, process)
     session.runs.remove(run)
     if isinstance(last_event, Failed):
-        run.remove_if_mistaken()
+        run.undo_failed_start()
         raise RunError(last_event.problem, last_event.remedy)
     session.runs.follow(None)  # the finished model answers, not the weights of another run
     model = session.open_model(last_event.folder)
@@ -377,7 +377,7 @@ def _list_row(summary: "RunSummary") -> tuple[str, ...]:
         UNKNOWN if summary.parameters is None else compact(summary.parameters),
         _loss(summary, 3),
         UNKNOWN if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
-        duration(summary.remaining) if summary.state == "at work" else "",
+        "" if summary.state != "at work" else UNKNOWN if summary.remaining is None else duration(summary.remaining),
     )
 
 

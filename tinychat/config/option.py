@@ -124,9 +124,10 @@ class Option:
         if self.choices:
             words = "one of " + ", ".join(self.choices)
         if self.above is not None:
-            words += f" above {self.above:.16g}"
+            words += f" above {_bound(self.above)}"
         if self.low is not None:
-            words += f" of at least {self.low:.16g}" if self.high is None else f" from {self.low:.16g} to {self._most}"
+            low = _bound(self.low)
+            words += f" of at least {low}" if self.high is None else f" from {low} to {self._most}"
         elif self.high is not None:
             words += f" and at most {self._most}"
         return words + (f" or {self.absent}" if self.optional else "")
@@ -136,16 +137,16 @@ class Option:
         """The upper bound: a large power of two is written as one."""
         assert self.high is not None
         exponent = int(self.high).bit_length() - 1
-        return f"2^{exponent}" if exponent >= LARGE_EXPONENT and self.high == 2**exponent else f"{self.high:.16g}"
+        return f"2^{exponent}" if exponent >= LARGE_EXPONENT and self.high == 2**exponent else _bound(self.high)
 
     @property
     def bounds(self) -> str:
         """Bounds of a number, in short: `above 0, to 1`; empty for other types."""
         if self.kind not in (int, float):
             return ""
-        low = "" if self.low is None else f"{self.low:.16g}"
+        low = "" if self.low is None else _bound(self.low)
         if self.above is not None:
-            low = f"above {self.above:.16g}"
+            low = f"above {_bound(self.above)}"
         if self.high is None:
             return f"{low} or more" if self.low is not None else low
         return f"{low}, to {self._most}" if self.above is not None else f"{low} to {self._most}"
@@ -174,9 +175,9 @@ class Option:
             return ""
         finite = ", and finite" if self.kind is float and self.high is None else ""
         if self.above is not None and not value > self.above:
-            return f"it must be above {self.above:.16g}{finite}"
+            return f"it must be above {_bound(self.above)}{finite}"
         if self.low is not None and not value >= self.low:
-            return (f"it must be at least {self.low:.16g}" if self.low else "it must not be negative") + finite
+            return (f"it must be at least {_bound(self.low)}" if self.low else "it must not be negative") + finite
         if self.high is not None and not value <= self.high:
             return f"it must be at most {self._most}"
         return "" if abs(value) <= sys.float_info.max else "it must be finite"
@@ -319,6 +320,11 @@ class Options(dict[str, Option]):
         """
         for name, one in self.items():
             object.__setattr__(instance, name, one.parse(getattr(instance, name)))
+
+
+def _bound(value: float) -> str:
+    """Format a bound; those of whole numbers have all their digits."""
+    return str(value) if isinstance(value, int) else f"{value:.16g}"
 
 
 def _option_of(declaration: "dataclasses.Field[Any]") -> Option:

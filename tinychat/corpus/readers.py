@@ -41,6 +41,8 @@ csv.field_size_limit(2**31 - 1)  # a field may be a whole book
 COMMA_DIALECTS: list[dict[str, Any]] = [{"delimiter": delimiter} for delimiter in ",;\t|"]
 TAB_DIALECTS: list[dict[str, Any]] = [{"delimiter": "\t", "quoting": csv.QUOTE_NONE}, {"delimiter": "\t"}]
 """Options of `csv.reader`; in most tab-separated text, `"` is a plain character."""
+UNIT_SEPARATOR = "\x1f"
+"""A separator of cells that no text has."""
 
 TEXT_NAMES = ("text", "content", "contents", "body", "document", "story", "article", "sentence", "review", "message")
 PROMPT_NAMES = ("prompt", "question", "instruction", "input", "user", "source")
@@ -133,9 +135,13 @@ class Part:
 
     def holds_conversations(self) -> bool:
         """Return whether this is a file of conversations, judging by the names of its fields."""
-        if not self.format or self.field is not None:
+        if not self.format:
             return False
         sample, _ = _peek(self._records(Notes()))
+        if self.field is not None:
+            sides = [side.strip() for side in self.field.split(",")]
+            named = [any(_find(record, name) is not None for record in sample) for name in (self.field, *sides)]
+            return len(sides) == 2 and named == [False, True, True]
         named = any(name.lower() in TEXT_NAMES for record in sample for name in record)
         return any(_messages(record, Notes()) for record in sample) or (not named and _named_sides(sample) is not None)
 
@@ -190,7 +196,7 @@ class Part:
         if sides is None and len(names) == 2:
             sides = (names[0], names[1])
         if sides is None or not any(_find(record, side) is not None for record in sample for side in sides):
-            example = f"name the two sides, as in --{self._kind} question,answer; it has: {_join_names(names)}"
+            example = f"name the two sides, as in --{self._kind} question,answer; it has: {_join_names(_names(sample))}"
             raise SourceError(f"{self.path} holds no conversations that can be told", example)
         return sides
 
@@ -263,6 +269,8 @@ def _named_sides(sample: Iterable[Record]) -> tuple[str, str] | None:
 
 def _pair(record: Record, sides: tuple[str, str]) -> list[Message]:
     prompt, answer = (_as_text(_find(record, side)) for side in sides)
+    if sides[0].lower() == "instruction" and (given := _as_text(_find(record, "input"))):  # as Alpaca's records have it
+        prompt = f"{prompt}\n{given}"
     return [Message("user", prompt), Message("assistant", answer)] if prompt and answer else []
 
 
@@ -277,11 +285,20 @@ def _messages(record: Record, notes: Notes) -> list[Message]:
             text = turn.get("content", turn.get("value", turn.get("text")))
         else:
             role, text = ("user", "assistant")[number % 2], turn
-        if role not in ROLES or not isinstance(text, str):
+        if isinstance(text, list):  # the content parts of OpenAI's API
+            text = "\n".join(texts) if (texts := [*filter(None, map(_part_text, text))]) else None
+        if role not in ROLES:
             notes.add("messages left out that neither user nor bot says: {count}, the first by {first}", 1, repr(role))
+        elif not isinstance(text, str):
+            notes.add("messages without text left out: {count}, the first by {first}", 1, repr(role))
         else:
             messages.append(Message(ROLES[role], text))
     return messages
+
+
+def _part_text(part: object) -> str:
+    """Return the text of a part of a message, which may also be a picture."""
+    return _as_text(part.get("text")) if isinstance(part, dict) else ""
 
 
 def _peek(records: Iterable[Record]) -> tuple[list[Record], Iterator[Record]]:
@@ -345,9 +362,17 @@ def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
     rows = filter(None, csv.reader(chain(first, lines), **dialect))
     sample = list(islice(rows, SAMPLE))
     header = _header(sample, {name.strip().lower() for name in (part.field or "").split(",")})
+    if header is not None and len(header) == 1 and max(map(len, sample)) > 1:  # what separates there belongs to texts
+        dialect = {"delimiter": UNIT_SEPARATOR}
+        lines = read_lines(part.path, part.pieces(notes))
+        rows, sample = filter(None, csv.reader(lines, **dialect)), []
+        next(rows)
     width = max(map(len, sample), default=0)
     names = header or [str(number) for number in range(1, width + 1)]
-    for row in chain(sample[bool(header) :], rows):
+    without_name = "cells beyond the header left out in {count} rows, the first is number {first}"
+    for number, row in enumerate(chain(sample[bool(header) :], rows), 1):
+        if any(row[len(names) :]):
+            notes.add(without_name, 1, f"{number:,}")
         yield dict(zip(names, row, strict=False))
 
 
@@ -389,7 +414,7 @@ def _header(sample: Sequence[Sequence[str]], wanted: set[str]) -> list[str] | No
         return names
     if len(lower) < len(names) or not all(map(_NAME.fullmatch, names)):
         return None
-    if lower & HEADER_NAMES:
+    if lower & HEADER_NAMES or (lower & set(PROMPT_NAMES) and lower & set(ANSWER_NAMES)):
         return names
     for name, *cells in zip(names, *(row for row in sample[1:] if len(row) == len(names)), strict=True):
         are_numbers = cells and all(map(_NUMBER.fullmatch, cells))

@@ -255,9 +255,11 @@ class _Finder:
         """Copy a stream, which can be read only once, to a temporary file."""
         self.spool = self.spool or tempfile.TemporaryDirectory(prefix="tinychat-")
         path = Path(self.spool.name) / str(len(self.parts))
+        first = stream.read(PIECE)
         with path.open("wb") as file:
+            file.write(first)
             shutil.copyfileobj(stream, file)
-        is_json = self.field is not None or (self.mode not in (None, "completion") and _begins_as_json(path))
+        is_json = self.field is not None or (self.mode not in (None, "completion") and begins_as_json(first))
         format = ".jsonl" if is_json else ".csv" if self.column is not None else ""
         self.parts.append(Part(path, name, format, self._field_of(format)))
 
@@ -286,9 +288,9 @@ def _is_empty(part: Part, mode: Mode) -> bool:
     return next(part.chunks(Notes()) if mode == "completion" else part.conversations(Notes()), None) is None
 
 
-def _begins_as_json(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(PIECE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+def begins_as_json(first: bytes) -> bool:
+    """Return whether the first bytes of a file are those of a JSON object."""
+    return first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
 
 def _walk(folder: Path) -> Iterator[Path]:

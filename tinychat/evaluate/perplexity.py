@@ -86,7 +86,8 @@ def score(
     choose_matmul_precision(device)
     model = load_model(info, device)
     result = evaluate(model, texts, overlap=overlap)
-    characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
+    read = texts.cut(model.config.context_length).flat() if isinstance(texts, Rows) else ids[1:]
+    characters = tokenizer.count_characters(read)
     exact_match = None
     if exact and isinstance(texts, Rows):
         encoder = PromptEncoder(tokenizer, model.config.context_length, source_tokenizer=source_tokenizer)
@@ -115,16 +116,26 @@ def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEnco
 def _read(
     info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, source_tokenizer: Tokenizer | None, part: Part
 ) -> Rows | Ids:
-    """Encode a part: in rows if the model was trained on documents or pairs as rows, else as one running text."""
+    """Encode a part: in rows if the model was trained on documents or pairs as rows, else as one running text.
+
+    Sources that are running texts have no documents: they are read as such, however the model was trained.
+
+    Raises:
+        SourceError: If some sources are running texts and others have documents that make rows.
+    """
     folder, template = paths.ids_folder(), info.template
     training = read_training(info.folder, info.files)
     options, data = training.get("recipe", {}).get("data", {}), training.get("data", {})
     split = TextSplit(options.get("validation_fraction", VALIDATION_FRACTION), by_text="val_fraction" in data)
     is_own_split = part == "val" and data.get("fingerprint") == corpus.fingerprint
     measured = data.get("val_fraction", 1.0) if is_own_split else 1.0
+    running = [source.corpus.name for source in corpus.sources if source.corpus.single]
+    has_rows = options.get("packing") is False and len(running) < len(corpus.sources)
+    if has_rows and running:
+        raise SourceError(f"{running[0]} is one running text, and other sources have documents", "evaluate it alone")
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
-        if info.mode != "translation" and options.get("packing") is not False:
+        if info.mode != "translation" and not has_rows:
             ids = encode_corpus(source.corpus, tokenizer, folder, template=template).ids
             texts.append(split.take(part, ids, tokenizer))
         else:

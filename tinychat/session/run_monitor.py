@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tinychat.events import Ended, Failed, LineReader, Stepped
+from tinychat.events import Ended, Failed, LineReader, Planned, Stepped
 from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.store.models import CONFIG, WEIGHTS
 from tinychat.store.names import fold
@@ -27,7 +27,7 @@ class BackgroundRun:
     def __init__(self, run: RunFolder, process: "subprocess.Popen[bytes] | None" = None) -> None:
         self.run, self.process = run, process
         self.stepped: Stepped | None = None
-        """The newest training step."""
+        """The newest training step since the run began or went on; None before its first."""
         self.last: Ended | Failed | None = None
         """The last event, which says how the run ended; None while it is training."""
         self._reader = LineReader(run.events_file)
@@ -41,6 +41,8 @@ class BackgroundRun:
         for event in self._reader.events():
             if isinstance(event, Stepped):
                 self.stepped = event
+            elif isinstance(event, Planned):  # it goes on: the steps before are not the present
+                self.stepped = None
             elif isinstance(event, Ended | Failed):
                 self.last = event
         if not is_alive and self.last is None:
@@ -112,7 +114,7 @@ class RunMonitor:
         ended = [one for one in self.all if one.last is not None]
         self.all = [one for one in self.all if one.last is None]
         for one in ended:
-            one.run.remove_if_mistaken()
+            one.run.undo_failed_start()
         return ended
 
     def follow(self, run: BackgroundRun | None) -> None:

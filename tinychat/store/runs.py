@@ -48,6 +48,7 @@ class RunFolder:
         self.snapshots = path / "snapshots"  # weights of some steps, from the first to the newest
         self.model = path / "model"  # its newest weights, or the best ones once the run has ended
         self.base_model = path / "base_model"  # the model that the run started from, with `--from`
+        self.earlier = path / "earlier"  # of a run that goes on: its recipe and events before, until its next step
         self.tokenizer_file = path / "tokenizer.json"
         self.source_tokenizer_file = path / "source_tokenizer.json"  # of translation models only
         self.logs = path / "logs"  # the same figures for other tools, with `--log`
@@ -100,14 +101,27 @@ class RunFolder:
         """Return whether the run failed before its first checkpoint: it gives its name back."""
         return self._early_failure() is not None and not self.is_running()
 
-    def remove_if_mistaken(self) -> None:
-        """Remove the run if a mistake in its recipe or its text ended it before its first checkpoint."""
+    def undo_failed_start(self) -> None:
+        """Remove the run if a mistake in its recipe or its text ended it before its first checkpoint.
+
+        If it had ended before, and has taken no step since, it becomes again what it was.
+        """
         if not self.path.exists():  # the lock would make the folder anew
             return
         with suppress(OSError), self.lock(timeout=EXIT_SECONDS):
             failure = self._early_failure()
             if failure is not None and failure.is_mistake:
                 self.remove()
+        self.restore_earlier()
+
+    def restore_earlier(self) -> None:
+        """Restore the recipe and the events of a run that was to go on, if it has taken no step since."""
+        if not self.earlier.is_dir():
+            return
+        with suppress(OSError), self.lock(timeout=EXIT_SECONDS):
+            for kept in self.earlier.iterdir():
+                kept.replace(self.path / kept.name)
+            self.earlier.rmdir()
 
     def remove(self) -> None:
         """Remove the folder with all that is in it; what cannot be removed stays."""

@@ -156,9 +156,13 @@ def _fail(run: RunFolder, problem: str, remedy: str, *, is_mistake: bool = False
 
 
 def _exit_early(run: RunFolder) -> NoReturn:
-    """Exit before the first step, while the main thread still reads or plans; leave no drafts behind."""
+    """Exit before the first new step, while the main thread still reads or plans; leave no drafts behind."""
     try:
-        _fail(run, launch.NOTHING_YET, f"`tinychat train --resume {run.typed_name}` begins again")
+        if (step := newest_step(run.checkpoints)) < 0:
+            _fail(run, launch.NOTHING_YET, f"`tinychat train --resume {run.typed_name}` begins again")
+        else:
+            kept = f"everything to step {step:,} is kept"
+            _fail(run, f"{launch.NO_NEW_STEP}: {kept}", "the same command goes on from there")
         _remove_drafts(run)
         for draft in paths.ids_folder().glob(f".*.{os.getpid()}-*.tmp"):
             draft.unlink(missing_ok=True)

@@ -105,6 +105,11 @@ class Rows:
         source = None if self.source is None else self.source.take(indices)
         return Rows(self.ids, self.starts[indices], self.ends[indices], self.prefix, source)
 
+    def cut(self, context_length: int) -> "Rows":
+        """Return the rows without what a model of a context length never reads, but for the encoder's input."""
+        ends = np.minimum(self.ends, self.starts + context_length + 1 - len(self.prefix))
+        return Rows(self.ids, self.starts, ends, self.prefix, self.source)
+
     def flat(self) -> Ids:
         """Concatenate the ids of all rows, in memory, without their prefix."""
         return np.concatenate([self.ids[:0], *self.documents()])

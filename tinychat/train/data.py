@@ -190,9 +190,15 @@ class TrainingText:
         return self.tokenizer.count_characters(ids) / max(1, tokens)
 
     def count_truncated(self, context_length: int) -> int:
-        """Return the number of documents that are longer than a context length."""
+        """Return the number of documents that are longer than a context length, or pairs of which one side is."""
         parts = [part for part in (*self.parts, self.val) if isinstance(part, Rows)]
-        return sum(int((part.lengths > context_length + 1).sum()) for part in parts)
+        are_long = (
+            part.lengths > context_length + 1
+            if part.source is None
+            else (part.lengths > context_length + 1) | (part.source.lengths > context_length)
+            for part in parts
+        )
+        return sum(int(one.sum()) for one in are_long)
 
 
 @dataclass(frozen=True)
@@ -337,10 +343,14 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
             f"{base.info.name} has seen all but {percent(split.fraction)} of this text: that part measures both"
         )
     if base is not None and source_tokenizer:
-        notices += [*_check_codes(base, corpus.source_side, source_tokenizer)]
-        notices += [*_check_codes(base, corpus.target_side, tokenizer)]
+        notices += [*_check_codes(base.info.name, corpus.source_side, source_tokenizer)]
+        notices += [*_check_codes(base.info.name, corpus.target_side, tokenizer)]
     elif base is not None:
-        notices += [*_check_codes(base, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
+        notices += [*_check_codes(base.info.name, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
+    elif corpus.mode == "completion" and tokenizer.has_fixed_bytes:
+        ids = [text.ids if isinstance(text, Rows) else text for text in texts]
+        if sum(map(tokenizer.count_characters, ids)) < corpus.characters:  # of one that is smaller than its text needs
+            notices += [*_check_codes("this vocabulary", corpus, tokenizer)]
     return TrainingText(
         facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
         tuple(notices), split.fraction, base, is_known,
@@ -474,9 +484,8 @@ def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
     return "\n" if corpus.single and not tokenizer.unknown("\n") else ""
 
 
-def _check_codes(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
-    """Yield a notice about the characters of a text that the base model cannot represent, if there are any."""
-    name = base.info.name
+def _check_codes(name: str, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield a notice about the characters of a text that a vocabulary of some name lacks, if there are any."""
     counts = count_codes(chunk.text for chunk in corpus.chunks())
     unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
     if unknown:

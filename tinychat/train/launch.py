@@ -5,6 +5,7 @@ compute rows of each batch. A trainer starts them (`--devices`), or `torchrun` o
 """
 
 import glob
+import itertools
 import os
 import re
 import shutil
@@ -15,15 +16,23 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
-from tinychat.atomic import atomic_file, atomic_write
+from tinychat.atomic import atomic_file, atomic_folder, atomic_write
 from tinychat.corpus.registry import KNOWN
-from tinychat.corpus.sources import STDIN, check_is_file, check_sources, source_name, split_weight, with_weight
+from tinychat.corpus.sources import (
+    STDIN,
+    begins_as_json,
+    check_is_file,
+    check_sources,
+    source_name,
+    split_weight,
+    with_weight,
+)
 from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError, RunError, SourceError, UsageError
 from tinychat.events import Ended, Stepped
@@ -49,7 +58,7 @@ from tinychat.tokenizer.training import VOCAB_SIZES, check_kind
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.loggers import check_loggers
-from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
+from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe, planned_interval
 from tinychat.train.sizes import check_architecture
 from tinychat.untrusted import call_module, expand_home, replace_surrogates
 
@@ -70,7 +79,9 @@ OUT_OF_MEMORY_REMEDY = (
 )
 """remedy for a run of several processes that ran out of memory"""
 NOTHING_YET = "stopped before the first step: there is no model yet"
-"""problem of a run that was stopped while its trainer still read or planned"""
+"""problem of a new run that was stopped while its trainer still read or planned"""
+NO_NEW_STEP = "stopped before its next step"
+"""beginning of the problem of a resumed run that was stopped then"""
 WORKER_LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 
 
@@ -110,7 +121,8 @@ def prepare_run(
         line = error.object[: error.end].splitlines()[-1].strip(' "')
         raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
     check_loggers(recipe.log)
-    name = _new_name(recipe, recipe_name) if name is None else _free_name(name)
+    if name is not None:
+        name = _free_name(name)
     model = None if recipe.from_model is None else open_model(recipe.from_model)
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
@@ -122,10 +134,8 @@ def prepare_run(
         mode = cast("Mode | None", recipe.mode)
         cache = paths.datasets_folder()
         check_sources(recipe.sources, cache=cache, column=recipe.column, field=recipe.field, mode=mode)
-    run = RunFolder(paths.runs_folder() / name)
-    if (void := find_named(paths.runs_folder(), name)) is not None:
-        RunFolder(void).remove()
-    run.path.mkdir(parents=True)
+    # Only now, as reading may take minutes, in which other runs begin.
+    run = _make_folder([name] if name is not None else _new_names(recipe, recipe_name))
     with removed_on_error(run):
         run.checkpoints.mkdir()
         if model is not None:
@@ -137,23 +147,47 @@ def prepare_run(
     return run
 
 
-def _new_name(recipe: Recipe, recipe_name: str | None) -> str:
-    """Return a free name for a run, after its recipe or its first source."""
+def _new_names(recipe: Recipe, recipe_name: str | None) -> Iterator[str]:
+    """Yield names for a run, after its recipe or its first source: `novel`, `novel-2`, …"""
     recipe_slug = slug(Path(recipe_name or "texts").stem)
     base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug
-    numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
-    return next(name for name in numbers if find_taken(name) is None)
+    yield base
+    yield from (f"{base}-{number}" for number in itertools.count(2))
+
+
+def _make_folder(names: Iterable[str]) -> RunFolder:
+    """Make the folder of a run under the first name that is free, in place of a void run of that name.
+
+    Raises:
+        RunError: If all names are taken.
+    """
+    from filelock import FileLock
+
+    paths.cache_folder().mkdir(parents=True, exist_ok=True)
+    with FileLock(paths.cache_folder() / "names.lock"):  # else another process could make a run where the void one was
+        for name in names:
+            if find_taken(name) is None:
+                if (void := find_named(paths.runs_folder(), name)) is not None:
+                    RunFolder(void).remove()
+                run = RunFolder(paths.runs_folder() / name)
+                with suppress(FileExistsError):  # what could not be removed
+                    run.path.mkdir(parents=True)
+                    return run
+    raise _taken(name)
 
 
 def _free_name(name: str) -> str:
     """Return a name that a person gave, in the form that is stored; it must be valid and free."""
     name = check_name(name)
-    taken = find_taken(name)
-    if taken is None:
-        return name
-    has_run = find_named(paths.runs_folder(), name) is not None
+    if find_taken(name) is not None:
+        raise _taken(name)
+    return name
+
+
+def _taken(name: str) -> RunError:
+    taken, has_run = find_taken(name) or name, find_named(paths.runs_folder(), name) is not None
     way = f"go on with it: --resume {typed(taken)}" if has_run else f"remove it: `tinychat rm {typed(taken)}`"
-    raise RunError(f"there is a run or a model {taken!r} already", f"take another --name, or {way}")
+    return RunError(f"there is a run or a model {taken!r} already", f"take another --name, or {way}")
 
 
 @contextmanager
@@ -268,6 +302,18 @@ def find_resumable(name: str) -> RunFolder:
         raise
 
 
+def check_goes_on(sources: Sequence[str], **flags: object) -> None:
+    """Check that neither a text nor a flag of new runs only, such as `--out`, is given for a run that goes on.
+
+    Raises:
+        UsageError: If one is.
+    """
+    if sources:
+        raise UsageError("a run goes on with the text it began with", "begin a new run instead")
+    if given := ", ".join(f"--{name}" for name, value in flags.items() if value is not None):
+        raise UsageError(f"a run goes on as it began: {given} cannot change it", "begin a new run instead")
+
+
 def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool = False) -> bool:
     """Change fields of a run's recipe before it resumes; return whether there is anything left to do.
 
@@ -281,6 +327,7 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
     if flags := ", ".join(RECIPE_FIELDS[name].flag for name in names if name not in allowed):
         free = ", ".join(RECIPE_FIELDS[name].flag for name in allowed)
         raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
+    run.restore_earlier()  # where nobody has seen that a trainer failed
     old = load_recipe(run.recipe_file)
     recipe, used = old.merged(overrides), measure_length(run, old)
     check_loggers(recipe.log)
@@ -293,12 +340,24 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
         recipe = recipe.merged({name: value + used[name] for name, value in recipe.length.items()})
     for name, value in recipe.length.items() if extends else ():
         if value <= used.get(name, 0):
-            flag, now = RECIPE_FIELDS[name].flag, f"{used[name]:,.4g} that {run.name} has behind it"
-            remedy = f"name the length in all, such as {flag} {2 * used[name]:.4g}"
-            raise UsageError(f"{flag} {value:,.4g} is not more than the {now}", remedy)
+            flag, now = RECIPE_FIELDS[name].flag, f"{_figure(used[name], ',')} that {run.name} has behind it"
+            remedy = f"name the length in all, such as {flag} {_figure(2 * used[name])}"
+            raise UsageError(f"{flag} {_figure(value, ',')} is not more than the {now}", remedy)
+    if extends and old.steps is not None and old.evaluate_every == planned_interval(old.steps):
+        recipe = recipe.merged({"evaluate_every": None})  # planned for the old length, and for the new one anew
     if recipe != old:
+        _keep_earlier(run)
         save_recipe(run, recipe)
     return extends or not is_done(run)
+
+
+def _keep_earlier(run: RunFolder) -> None:
+    """Keep the recipe and the events of a run that has ended, for `restore_earlier`, until its next step."""
+    last = deque(run.events(), maxlen=1)
+    if last and isinstance(last[0], Ended) and not run.earlier.is_dir():
+        with atomic_folder(run.earlier) as draft:
+            for file in (run.recipe_file, run.events_file):
+                shutil.copyfile(file, draft / file.name)
 
 
 def measure_length(run: RunFolder, recipe: Recipe) -> dict[str, float]:
@@ -314,12 +373,17 @@ def measure_length(run: RunFolder, recipe: Recipe) -> dict[str, float]:
     return used | (recipe.length if is_done(run) else {})
 
 
+def _figure(length: float, separator: str = "") -> str:
+    """Format a length: a number of steps in full, minutes or epochs to four digits, or more before the point."""
+    return f"{length:{separator}.4g}" if isinstance(length, float) and length < 1000 else f"{length:{separator}.0f}"
+
+
 def describe_done(run: RunFolder) -> tuple[str, str]:
     """Return a line that says that a run is done, and one that says how to extend it."""
     ended = deque(run.events(), maxlen=1)[0]
     assert isinstance(ended, Ended)
     ((name, length),) = load_recipe(run.recipe_file).length.items()
-    more = f"{RECIPE_FIELDS[name].flag} {2 * length:g}"
+    more = f"{RECIPE_FIELDS[name].flag} {_figure(2 * length)}"
     problem = f"{run.name} is done: {count(ended.step, 'step')}, {ended.split} loss {ended.loss:.4f}"
     return problem, f"it goes on with a new length in all: `tinychat train --resume {run.typed_name} {more}`"
 
@@ -348,6 +412,7 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
     try:
         with run.lock(timeout=LOCK_TIMEOUT):  # never while another trainer writes
             run.control_file.unlink(missing_ok=True)
+            _keep_earlier(run)
             # Before anyone reads the events: remove those that will happen again, and the one that ended the run.
             rewind(run.events_file, newest_step(run.checkpoints))
     except TimeoutError:
@@ -390,9 +455,9 @@ def _check_out(folder: Path) -> None:
 
 def _check_tokenizer(kind: str) -> str:
     """Check a tokenizer that is given as a kind, a file or a data set; the path of a file becomes absolute."""
-    if kind not in VOCAB_SIZES and Path(kind).exists():
-        load_tokenizer(Path(kind))
-        return str(Path(kind).absolute())
+    if kind not in VOCAB_SIZES and (path := expand_home(kind)).exists():
+        load_tokenizer(path)
+        return str(path.absolute())
     if kind not in KNOWN:
         check_kind(kind)
     return kind
@@ -425,7 +490,7 @@ def _absolute_source(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryI
 def _save_stream(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:
     """Copy a stream into the run's folder, with a suffix that follows from its format."""
     first = stream.read(1 << 20)
-    is_json = recipe.field is not None or (recipe.mode == "chat" and first.lstrip().startswith(b"{"))
+    is_json = recipe.field is not None or (recipe.mode not in (None, "completion") and begins_as_json(first))
     suffix = ".jsonl" if is_json else ".csv" if recipe.column is not None else ".txt"
     number = sum(1 for _ in run.path.glob("stdin*"))
     copy = run.path / f"stdin{f'-{number + 1}' if number else ''}{suffix}"

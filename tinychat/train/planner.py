@@ -17,7 +17,7 @@ from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig
 from tinychat.textutil import count, duration, percent
 from tinychat.train.batches import count_windows
 from tinychat.train.ending import Ending
-from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
+from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule, planned_interval
 from tinychat.train.sizes import (
     EVAL_WORK,
     MAX_PARAMETERS_BY_STEPS,
@@ -309,7 +309,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         draft = dataclasses.replace(draft, steps=max(1, int(training / draft.step_seconds)))
     every = recipe.evaluate_every
     if every is None and recipe.steps is not None:
-        every = max(25, -(-draft.steps // 8))
+        every = planned_interval(draft.steps)
     if recipe.dropout is None:
         config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))
         if config.ngram_order and recipe.attention_dropout is None:  # it takes a third of a step at a long context

@@ -133,7 +133,9 @@ class Recipe:
     embedding_learning_rate: float | None = _optimizer(
         "with muon: peak learning rate of all but the layers' matrices", above=0
     )
-    weight_decay: float | None = _optimizer("weight decay of matrices; norms and biases have none", low=0)
+    weight_decay: float | None = _optimizer(
+        "weight decay of matrices, with muon of the layers' alone; norms and biases have none", low=0
+    )
     beta1: float = _optimizer("Adam's β₁: decay of the gradient average", 0.9, low=0, high=0.9999)
     beta2: float = _optimizer("Adam's β₂: decay of the squared-gradient average", 0.95, low=0, high=0.99999)
     momentum: float = _optimizer("momentum of muon and sgd", 0.95, low=0, high=0.9999)
@@ -361,6 +363,11 @@ def _parse(text: str, name: str) -> dict[str, Any]:
 
 
 # --- the schedule ----------------------------------------------------------------------------------------------------
+
+
+def planned_interval(steps: int) -> int:
+    """Return the number of steps between evaluations in a run of some steps, where the recipe leaves it open."""
+    return max(25, -(-steps // 8))
 
 
 @dataclass(frozen=True)

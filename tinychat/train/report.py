@@ -140,8 +140,8 @@ class RunSummary:
     tokens_per_second: float | None
     """average over the steps, without evaluations and checkpoints"""
     seconds: float
-    remaining: float
-    """estimated seconds left; 0 if the run is not at work"""
+    remaining: float | None
+    """estimated seconds left; None if the run is not at work, or has taken no step since it began or went on"""
     recipe: Mapping[str, Any]
 
 
@@ -151,27 +151,27 @@ def read_run_summary(run: RunFolder) -> RunSummary:
     best: Evaluated | Ended | None = None
     stepped: Stepped | None = None
     last: Event | None = None
+    remaining: float | None = None
     steps, seconds_per_token = 0, 0.0  # sums over the steps
     for last in run.events():
         match last:
             case Planned():
-                parameters = last.parameters
+                parameters, remaining = last.parameters, None
             case Stepped():
                 done = last.step - (stepped.step if stepped else 0)
                 if done > 0 and last.tokens_per_second > 0:
                     steps, seconds_per_token = steps + done, seconds_per_token + done / last.tokens_per_second
-                stepped = last
+                stepped, remaining = last, last.remaining
             case Evaluated(best=True) | Ended():
                 best = last
     recipe: dict[str, Any] = {}
     with suppress(RunError):  # a version with other fields wrote it
         recipe = dict(chain.from_iterable(part.items() for part in load_recipe(run.recipe_file).to_dict().values()))
     alive = run.is_running()
-    ending = last.reason if isinstance(last, Ended) else "failed" if isinstance(last, Failed) else "interrupted"
     step = last.step if isinstance(last, Ended) else stepped.step if stepped else 0
     return RunSummary(
         name=run.name,
-        state="at work" if alive else ending,
+        state="at work" if alive else _ending(last),
         step=step,
         steps=step if isinstance(last, Ended) or stepped is None else stepped.steps,
         parameters=parameters,
@@ -180,9 +180,18 @@ def read_run_summary(run: RunFolder) -> RunSummary:
         accuracy=best.accuracy if best else None,
         tokens_per_second=steps / seconds_per_token if seconds_per_token else None,
         seconds=last.seconds if isinstance(last, Ended) else stepped.seconds if stepped else 0.0,
-        remaining=stepped.remaining if stepped and alive else 0.0,
+        remaining=remaining if alive else None,
         recipe=recipe,
     )
+
+
+def _ending(last: Event | None) -> str:
+    """Return how a run ended, by its last event."""
+    if isinstance(last, Failed):
+        from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET  # slow to import, and few runs fail
+
+        return "stopped" if last.problem.startswith((NOTHING_YET, NO_NEW_STEP)) else "failed"
+    return last.reason if isinstance(last, Ended) else "interrupted"
 
 
 def find_differences(summaries: Sequence[RunSummary]) -> list[str]:

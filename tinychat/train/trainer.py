@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -73,6 +74,8 @@ def train(
         def report(event: Event) -> None:
             log.write(event)
             metrics.write(event)
+            if isinstance(event, Stepped | Ended):  # it goes on from here, whatever comes
+                shutil.rmtree(run.earlier, ignore_errors=True)
 
         Trainer(run, text, machine, ProcessGroup(process), report, started).train(recipe, control, state)
 
