@@ -140,8 +140,8 @@ class Part:
         sample, _ = _peek(self._records(Notes()))
         if self.field is not None:
             sides = [side.strip() for side in self.field.split(",")]
-            named = [any(_find(record, name) is not None for record in sample) for name in (self.field, *sides)]
-            return len(sides) == 2 and named == [False, True, True]
+            are_there = [any(_find(record, name) is not None for record in sample) for name in (self.field, *sides)]
+            return are_there == [False, True, True]
         named = any(name.lower() in TEXT_NAMES for record in sample for name in record)
         return any(_messages(record, Notes()) for record in sample) or (not named and _named_sides(sample) is not None)
 
