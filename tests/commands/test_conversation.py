@@ -123,6 +123,36 @@ def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) ->
     assert talk.do('/save "talk.json"') == Message(("saved 2 turns in talk.json",))
 
 
+def test_a_conversation_of_another_model_is_told(talk: Talk, home: Path) -> None:
+    talk.ask("hello there")
+    talk.do("/save talk")
+    talk.session.open_model("other")
+    opened = talk.do("/open talk")
+    assert isinstance(opened, Message)
+    goes_on = "`/model parrot`, then /open again, goes on with it"
+    assert opened.notes == ("1 turn from talk.json", f"parrot answered last, and other is open: {goes_on}")
+
+
+@pytest.mark.parametrize("line", ["/why", "/color", "/lens", "/attention", "/steps", "/branch 1 a"])
+def test_the_tokens_of_an_opened_conversation_are_gone(spelled: Session, line: str) -> None:
+    COMMANDS.dispatch(spelled, "/save talk")
+    COMMANDS.dispatch(spelled, "/open talk")
+    with pytest.raises(UsageError, match="the tokens of an opened conversation are not kept"):
+        COMMANDS.dispatch(spelled, line)
+    list(spelled.retry())
+    COMMANDS.dispatch(spelled, "/color")
+
+
+@pytest.mark.parametrize("line", ["/undo", "/retry", "/continue", "/edit", "/save x", "/why", "/branch 1 a"])
+def test_before_the_first_turn_there_are_others(talk: Talk, line: str) -> None:
+    talk.ask("hello")
+    talk.do("/goto 0")
+    with pytest.raises(UsageError) as caught:
+        talk.do(line)
+    told = ("this is before the first turn", "/tree shows the turns, /goto N returns to one")
+    assert (caught.value.problem, caught.value.remedy) == told
+
+
 def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk) -> None:
     for name, prompt in (("2026-11-20-090000", "older"), ("2026-11-21-090000", "newer")):
         talk.session.conversation = Conversation()

@@ -1,6 +1,7 @@
 """Finding a command by what was typed, and what every command must tell of itself."""
 
 import re
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import Talk
 
+from tinychat.cli.main import COMMANDS as SHELL_COMMANDS
 from tinychat.commands import COMMANDS
 from tinychat.commands.models import complete_models
 from tinychat.commands.registry import (
     CATEGORIES,
+    IN_SHELL,
     Command,
     complete_paths,
     escape_prompt,
+    for_the_prompt,
     is_command,
     is_shell_line,
     parse_number,
@@ -135,6 +139,35 @@ def test_a_value_may_follow_a_name_without_a_space(line: str, name: str, text: s
 def test_other_names_with_a_number_are_no_commands(line: str) -> None:
     with pytest.raises(UsageError, match="there is no command /"):
         COMMANDS.split(line)
+
+
+def test_a_path_is_no_command_and_can_be_sent() -> None:
+    for line in ("/usr/bin/env python", "/xyzzy", "/train/x"):
+        with pytest.raises(UsageError) as caught:
+            COMMANDS.split(line)
+        assert caught.value.remedy == "/help lists them · // sends it to the model"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["/temperature 1.2\n/top-p 0.9\nhello there", "/clear\nhello", "/tokens to be\n/why", "/train a.txt\nb.txt"],
+)
+def test_several_lines_are_no_command(talk: Talk, line: str) -> None:
+    with pytest.raises(UsageError, match="one command at a time: this has several lines"):
+        talk.do(line)
+
+
+def test_a_text_of_a_command_may_have_several_lines(talk: Talk) -> None:
+    for line in ("/tokens to be\nor not\n/usr/bin", "/system\nno\n", "/set begin a\nb", "/clear\n"):
+        with suppress(UsageError) if line.startswith("/system") else nullcontext():  # parrot reads none
+            talk.do(line)
+    assert talk.session.settings.current.begin == "a\nb"
+
+
+def test_a_remedy_for_the_shell_is_told_as_a_command() -> None:
+    assert for_the_prompt("`tinychat train --resume x`, or `tinychat rm x`") == "`/train --resume x`, or `/rm x`"
+    assert for_the_prompt("`tinychat --debug`, `tinychat trainer`") == "`tinychat --debug`, `tinychat trainer`"
+    assert set(IN_SHELL) <= set(COMMANDS) & set(SHELL_COMMANDS)
 
 
 def test_synonyms_are_no_names_and_lead_to_commands() -> None:

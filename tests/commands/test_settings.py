@@ -188,6 +188,16 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
     assert talk.completions("set", "nonsense", "") == {}
 
 
+@pytest.mark.parametrize(
+    ("typed", "stop"), [('" end"', " end"), ("'.'", "."), ('"', '"'), ('""x""', '"x"'), ("'", "'")]
+)
+def test_a_stop_text_is_typed_in_quotation_marks_or_not(talk: Talk, typed: str, stop: str) -> None:
+    for line in (f"/stop {typed}", f"/set stop {typed}"):
+        talk.do(line)
+        assert talk.session.settings.current.stop == (stop,)
+        talk.do("/reset stop")
+
+
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
 def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Option) -> None:
     for one in suggest_values(talk.session, setting):

@@ -16,7 +16,7 @@ from screens import Person, Screen, answered
 from tinychat.commands.results import GuessingGame, Message, Question
 from tinychat.evaluate.shannon_game import OTHER, Game
 from tinychat.generate.engine import TokenProbability
-from tinychat.repl.app import confirms, find_choice, play
+from tinychat.repl.app import confirms, find_choice, greet, play
 from tinychat.session.conversation import Conversation
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave, read_transcript
@@ -41,6 +41,14 @@ def play_game(session: Session, keys: str, *, dumb: bool = False, colour: bool =
         input.send_text(keys)
         play(GuessingGame(lambda should_stop: game), session, screen.terminal(dumb=dumb, colour=colour))
     return screen.lines
+
+
+def test_the_greeting_wraps_at_words(session: Session, home: Path) -> None:
+    for columns in range(26, 60):
+        screen = Screen(columns)
+        greet(screen.terminal(), session, first=False)
+        rows = [row.rstrip() for row in screen.lines]
+        assert " ".join(rows) == "tinychat 0.1 · parrot (wordpiece, 3.4M, chat) · cpu · /help"
 
 
 def test_each_guess_gets_a_line_with_its_outcome(session: Session) -> None:

@@ -6,8 +6,9 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from tinychat.commands import COMMANDS
 from tinychat.config.settings import SETTINGS
-from tinychat.repl.completion import CommandCompleter, shorten_description, strip_block
+from tinychat.repl.completion import CommandCompleter, complete, shorten_description, strip_block
 from tinychat.session.session import Session
 
 
@@ -79,6 +80,18 @@ def test_names_with_spaces_are_quoted_as_begun(
     (offered,) = CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent())
     assert offered.text == typed
     assert line[: len(line) + offered.start_position].endswith(" ")
+
+
+@pytest.mark.parametrize("name", ["stop", "begin", "ban"])
+@pytest.mark.parametrize("value", ['"x"', "a b", "it's", " b ", '"', "'", "a 'b'"])
+def test_a_value_that_completion_offers_is_typed_as_it_is(session: Session, name: str, value: str) -> None:
+    before = session.settings.set(name, [value] if SETTINGS[name].kind is tuple else value)
+    session.settings.set(name, before)
+    for line in (f"/{name} ", f"/set {name} "):
+        (typed, _), *_ = complete(session, line)[1]
+        session.settings.reset()
+        COMMANDS.dispatch(session, line + typed)
+        assert getattr(session.settings.current, name) == before
 
 
 def test_an_unclosed_block_is_its_text() -> None:

@@ -20,9 +20,22 @@ def test_a_bare_word_is_a_command_and_behind_slashes_a_prompt(sit_down: SitDown,
     person.sees("you said: exit", mark)  # while an answer streams, ? is a key
     person.type("?", ENTER)
     person.sees("? alone is a command · //? sends it to the model", mark)
+    person.type("tinychat train novel.txt", ENTER)
+    person.sees("that was a prompt: the command is /train …", mark)
+    person.type('/model " "', ENTER)
+    person.sees("see `/models`", mark)
     person.type("exit", ENTER)
     assert person.wait_for_exit() == 0
     assert b"exit alone is a command" not in person.raw  # it was said before
+
+
+@pytest.mark.slow
+def test_lines_typed_while_a_command_works_are_prompts_of_their_own_in_plain_mode(sit_down: SitDown) -> None:
+    person = sit_down(TERM="dumb")
+    person.type("!echo at work; read line", ENTER)
+    person.sees("at work")
+    person.type("go on", ENTER, "one", ENTER, "two", ENTER, "three", ENTER)
+    person.sees("you said: one", "you said: two", "you said: three")
 
 
 @pytest.mark.slow

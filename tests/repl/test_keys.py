@@ -1,6 +1,7 @@
 """Reading keys, editing lines and blocks with them, and SIGINT at awkward moments."""
 
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from prompt_toolkit import PromptSession
-from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
@@ -48,6 +49,23 @@ def test_an_arrow_key_may_arrive_in_pieces(input: PipeInput) -> None:
     input.send_text("[A")
     assert [key.key for key in keyboard.read(1)] == [Keys.Up]
     assert not keyboard.is_undecided
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a console edits no lines")
+@pytest.mark.parametrize("is_for_prompt", [True, False])
+def test_lines_that_the_terminal_edited_are_kept_for_the_prompt(is_for_prompt: bool) -> None:
+    master, slave = os.openpty()
+    with os.fdopen(slave, encoding="utf-8") as terminal:
+        os.write(master, b"one\rtwo\rthree")
+        keyboard = Keyboard(create_input(terminal))
+        with keyboard.live(is_early_for_prompt=is_for_prompt):
+            keys = keyboard.read()
+    os.close(master)
+    if is_for_prompt:
+        assert keys == []
+        assert [keyboard.pop_line() for _ in range(3)] == [("one", True), ("two", True), ("three", False)]
+    else:
+        assert "".join(key.data for key in keys) == "one\ntwo\nthree"
 
 
 def press(*keys: Keys | str, previous: str = "") -> LineEditor:

@@ -31,7 +31,7 @@ def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> 
         Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.info.folder)),
         Ended("done", 9, 1.7, 5.5, 2.5, 60.0, "elsewhere", overfits_since=5, training_loss=1.25),
         Ended("done", 9, 1.7, 5.5, 2.5, 60.0, "elsewhere", best_step=0, start="old", start_loss=1.7),
-        Failed("there is no memory", "take less"),
+        Failed("there is no memory", "`tinychat train --resume novel` goes on"),
     ):
         run.last = last
         report_ended([run], session, screen.terminal())
@@ -44,7 +44,7 @@ def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> 
         "novel is done: step 9, loss 1.700 · /model novel talks to it",
         "start: old had val 1.7000, and no step made that better: its weights are kept",
         "novel: there is no memory",
-        "take less",
+        "`/train --resume novel` goes on",
     ]
 
 

@@ -11,6 +11,7 @@ from tinychat.session.lesson import (
     Progress,
     Question,
     Run,
+    list_lessons,
     read_lesson,
     read_progress,
     resume_step,
@@ -156,6 +157,15 @@ def test_answers_are_checked() -> None:
     assert [pattern.check(typed) for typed in (" 2 ", "TWO", "22")] == [True, True, False]
     assert isinstance(free, Question)
     assert free.check("because") is None
+
+
+def test_a_choice_may_be_typed_in_words_as_it_stands_there() -> None:
+    questions = [item for one in list_lessons() for step in one.steps for item in step.items]
+    choices = [(one, choice) for one in questions if isinstance(one, Question) for choice in one.choices]
+    assert choices
+    assert [choice for question, choice in choices if question.check(choice) is None] == []
+    code = Question("?", (), ("It is an `a`.", "`e`"), frozenset({1}))
+    assert [code.check(typed) for typed in ("it is an a", "It is an `a`.", "`e`", "e")] == [False, False, True, True]
 
 
 def test_progress_is_kept_and_damage_counts_as_none(home: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from filelock import FileLock
 
 from tinychat.config.settings import SettingStore
-from tinychat.events import Ended, Event, Failed, to_json
+from tinychat.events import Ended, Event, Failed, Planned, Stepped, to_json
 from tinychat.session.open_model import OpenModel
-from tinychat.session.run_monitor import RunMonitor
+from tinychat.session.run_monitor import BackgroundRun, RunMonitor
 from tinychat.store.runs import RunFolder
 
 
@@ -70,6 +70,18 @@ def test_the_final_model_of_a_run_opens_and_the_conversation_goes_on(run: RunFol
     assert [one.run for one in holder.runs.pop_ended()] == [run]
     assert holder.calls == ["open", "reopen", "open"]
     assert (holder.runs.all, holder.runs.followed) == ([], None)
+
+
+def test_steps_before_a_run_went_on_are_not_its_present(run: RunFolder) -> None:
+    plan, background = Planned(("a plan",), 9, 9, 9, None, "cpu", 1), BackgroundRun(run)
+    with FileLock(run.lock_file):
+        write_event(run, plan)
+        write_event(run, Stepped(4, 0.5, 1.0, 0.1, 1.0, 9.0, 60.0, 62.0, 8))
+        background.poll()
+        assert background.stepped is not None
+        write_event(run, plan)
+        background.poll()
+        assert background.stepped is None
 
 
 def test_a_run_whose_folder_is_gone_has_failed(run: RunFolder, letters: Path) -> None:

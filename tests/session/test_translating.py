@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.config.option import Origin
-from tinychat.events import Notice, Token
+from tinychat.events import Finished, Notice, Token
 from tinychat.session.inspection import ids_before, probabilities_at
 from tinychat.session.session import Session
 
@@ -59,3 +59,14 @@ def test_settings_that_ask_for_a_whole_text_have_it_translated_at_once(session: 
     session.settings.update({"num_beams": 2}, Origin.FLAG)
     list(session.answer("let's go\nlove you"))
     assert "\n" not in session.turns[0].answer
+
+
+@pytest.mark.parametrize("values", [{}, {"num_beams": 2}, {"best_of": 2}])
+def test_white_space_alone_has_no_translation(session: Session, values: dict[str, int]) -> None:
+    session.settings.update(values, Origin.FLAG)
+    for prompt in ("", " \n"):
+        *_, last = session.answer(prompt)
+        assert isinstance(last, Finished)
+        assert (last.reason, last.tokens) == ("end", 0)
+    list(session.answer("let's go"))
+    assert [turn.answer for turn in session.turns] == ["", "", "ir vamos"]

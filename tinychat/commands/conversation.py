@@ -37,7 +37,7 @@ from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
-from tinychat.store.names import check_name
+from tinychat.store.names import check_name, typed
 from tinychat.textutil import byte_size, count, json_line, shorten
 from tinychat.untrusted import open_regular, parse_json, read_json
 
@@ -46,6 +46,7 @@ MAX_PROMPT = 36
 """Number of characters of a prompt in a row of the tree."""
 MAX_COMPLETIONS, MAX_FIRST_LINE = 20, 1_000_000
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
+BEFORE_ALL = ("this is before the first turn", "/tree shows the turns, /goto N returns to one")
 BRANCH_EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
 NUMBER_AND_TEXT = re.compile(r"(?P<number>-?\d+)(?:\s+(?P<text>.+))?\Z", re.DOTALL)
 CHAT = "--chat"
@@ -91,7 +92,7 @@ def clear(session: Session, text: str) -> Result:
 
 @command("save", "talk", "to a file", usage="FILE", example="/save talk.json", complete=complete_paths)
 def save(session: Session, text: str) -> Result:
-    """Save the conversation to a file, with the model, settings and seeds; `/open` restores it."""
+    """Save the conversation to a file, with its model, settings and seeds; `/open` brings its turns back, no more."""
     path = _path(text, "save")
     path = path if path.suffix else path.with_suffix(".json")
     _last(session)
@@ -136,7 +137,16 @@ def open_(session: Session, text: str) -> Result:
         path = _find_kept(text)
     session.conversation = read_transcript(path)
     lines = tuple(line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer))
-    return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}",))
+    return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}", *_other_model(session)))
+
+
+def _other_model(session: Session) -> Iterator[str]:
+    """Yield a note if another model than the open one has answered last."""
+    name, info = session.turns[-1].model if session.turns else "", session.info
+    if name and info is not None and name not in (session.model.reference, str(info.folder)):
+        # `/model` begins a new conversation, so that it has to come first.
+        goes_on = f"`/model {typed(name)}`, then /open again, goes on with it"
+        yield f"{name} answered last, and {info.name} is open: {goes_on}"
 
 
 def _list_kept() -> Result:
@@ -222,8 +232,18 @@ def ask_to_replace(path: Path, result: Result) -> Result:
 
 def _last(session: Session) -> Turn:
     if not session.turns:
-        raise UsageError(*NOTHING_YET)
+        raise UsageError(*(BEFORE_ALL if session.conversation.all else NOTHING_YET))
     return session.turns[-1]
+
+
+def explain_no_tokens(session: Session, nothing_yet: str) -> UsageError:
+    """Return the error where no answer has tokens; `nothing_yet` is its problem if none has been given."""
+    if not session.turns:
+        return UsageError(*BEFORE_ALL) if session.conversation.all else UsageError(nothing_yet, "type a prompt first")
+    if session.turns[-1].saved_text is not None:
+        remedy = "/retry answers the last prompt again, and can be looked into"
+        return UsageError("the tokens of an opened conversation are not kept", remedy)
+    return UsageError("the last answer has no tokens", "/retry answers its prompt again")
 
 
 def _undo(session: Session) -> Turn:
@@ -342,7 +362,7 @@ def branch(session: Session, text: str) -> Result:
     shown by `/why` does the same.
     """
     if not session.turns or not (turn := session.turns[-1]).tokens:
-        raise UsageError("there is no answer to branch from", "type a prompt first")
+        raise explain_no_tokens(session, "there is no answer to branch from")
     match = NUMBER_AND_TEXT.match(text)
     if match is None or not (replacement := unquote(match["text"] or "")):
         raise UsageError(f"/branch needs the number of a token and a text, not {text!r}", BRANCH_EXAMPLE)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from tinychat.commands.conversation import branch_at
+from tinychat.commands.conversation import branch_at, explain_no_tokens
 from tinychat.commands.registry import Suggestion, command, first_word, parse_number, parse_token, unquote
 from tinychat.commands.results import (
     Answer,
@@ -147,7 +147,7 @@ def last_answer(session: Session) -> Turn:
     """Return the newest turn whose answer has tokens."""
     turn = next((turn for turn in reversed(session.turns) if turn.tokens), None)
     if turn is None:
-        raise UsageError("there is no answer to look into yet", "type a prompt first")
+        raise explain_no_tokens(session, "there is no answer to look into yet")
     return turn
 
 

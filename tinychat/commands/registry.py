@@ -28,6 +28,11 @@ SHELL_LINE = re.compile(r"! ?[A-Za-z0-9_./~$].*")
 """A line for the shell, as in ipython; `!` before anything else, such as another one, begins a prompt."""
 GLUED_VALUE = re.compile(r"(?P<name>[a-z][a-z_-]*?)(?P<sign>[=:]?)(?P<value>(?<=[=:]).*|-?[0-9.].*)", re.IGNORECASE)
 """`/temp0.5` and `/temp=0.5`, without the slash."""
+IN_SHELL = ("train", "models", "show", "runs", "rm", "rename", "recipes")
+"""Commands that the shell's `tinychat` has under the same names, for the same."""
+NAMED_IN_SHELL = re.compile(rf"`tinychat (?=(?:{'|'.join(IN_SHELL)})\b)")
+FREE_TEXT = re.compile(r"\b(?:TEXT|PROMPT|PATTERN)\b(?!…)|NAME VALUE")
+"""Part of the usage of a command that takes a text, which may have several lines."""
 NUMBER_USAGE = re.compile(r"\[?(N|LAYER)\b")
 """Beginning of the usage of a command that takes a number first."""
 MIN_SIMILARITY = 0.65
@@ -124,6 +129,11 @@ def escape_prompt(prompt: str) -> str:
     return PREFIX + prompt if prompt.startswith(PREFIX) else prompt
 
 
+def for_the_prompt(remedy: str) -> str:
+    """Return a remedy with its commands for the shell as they are typed at the prompt: `tinychat rm X` as `/rm X`."""
+    return NAMED_IN_SHELL.sub(f"`{PREFIX}", remedy)
+
+
 class Registry(dict[str, Command]):
     """Commands by name, in the order of `/help`. Adds `/help` and `/quit` to those passed in.
 
@@ -134,8 +144,10 @@ class Registry(dict[str, Command]):
         super().__init__((command.name, command) for command in (*commands, self._make_help(), quit_))
         self.synonyms = synonyms
 
-    def find(self, name: str) -> Command:
+    def find(self, name: str, remedy: str = "/help lists them") -> Command:
         """Return the command with a name, an alias or a unique prefix of either; `_` and `-` are the same.
+
+        `remedy` is that of the error where no name is near.
 
         Raises:
             UsageError: If no command matches, or the prefix is ambiguous.
@@ -150,8 +162,8 @@ class Registry(dict[str, Command]):
         if matches:
             candidates = ", ".join(PREFIX + known for known in sorted(matches))
             raise UsageError(f"/{name} could be {candidates}", "type some more of it")
-        near = self._find_near(typed)
-        raise UsageError(f"there is no command /{name}", f"did you mean /{near}?" if near else "/help lists them")
+        near = None if PREFIX in typed else self._find_near(typed)  # a path is meant for the model
+        raise UsageError(f"there is no command /{name}", f"did you mean /{near}?" if near else remedy)
 
     def _find_near(self, typed: str) -> str | None:
         """Return the name that a word means or, by its spelling, may mean; None if there is none."""
@@ -175,7 +187,7 @@ class Registry(dict[str, Command]):
             return self[BARE_WORDS[line.strip().lower()]], ""
         name, text, *_ = (*line.removeprefix(PREFIX).split(maxsplit=1), "", "")
         try:
-            return self.find(name or "help"), text.strip()
+            return self.find(name or "help", f"/help lists them · {PREFIX * 2} sends it to the model"), text.strip()
         except UsageError:
             if (found := self._find_with_value(name)) is None:
                 raise
@@ -204,9 +216,14 @@ class Registry(dict[str, Command]):
         """Run a command line, such as `/top-p 0.9`.
 
         Raises:
-            TinychatError: If there is no such command, or it fails.
+            TinychatError: If there is no such command, or it fails; if the line is several commands.
         """
         command, text = self.split(line)
+        later = line.strip().split("\n")[1:]
+        takes_lines = FREE_TEXT.search(command.usage) is not None
+        if later and not (takes_lines and all(self.command_of(one) is None for one in later if one[:1] == PREFIX)):
+            remedy = "a pasted block is one prompt; type the lines one after the other"
+            raise UsageError("one command at a time: this has several lines", remedy)
         return command.function(session, text)
 
     def _make_help(self) -> Command:

@@ -74,9 +74,15 @@ def _unquoted(setting: Option | None, text: str) -> str:
     return unquote(text) if setting is not None and setting.quoted else text
 
 
+def _typed(setting: Option, value: object) -> str:
+    """Return a value as it is typed after the command: in quotation marks if it would lose its own, or its spaces."""
+    typed = setting.typed(value)
+    return typed if _unquoted(setting, typed.strip()) == typed or not setting.quoted else f'"{typed}"'
+
+
 def suggest_values(session: Session, setting: Option) -> Iterator[Suggestion]:
     """Suggest values of a setting, the current one first, with its bounds and its effect."""
-    current, default = setting.typed(getattr(session.settings.current, setting.name)), setting.typed(setting.default)
+    current, default = _typed(setting, getattr(session.settings.current, setting.name)), setting.typed(setting.default)
     yield Suggestion(current, f"now · {setting.meaning}")
     for value in dict.fromkeys((*setting.choices, *setting.values, default)):
         about = [setting.values.get(value, ""), "default" if value == default else ""]

@@ -210,8 +210,8 @@ class Settings:
         toolbar=lambda value: f"seed {'–' if value is None else value}",
     )  # fmt: skip
     stop: tuple[str, ...] = option(
-        (), r"end the answer before this text (\n is a newline)", optional=True, escaped=True, example=r"\n",
-        synonyms=("stop_sequence", "stop_sequences", "stop_strings", "eos"),
+        (), r"end the answer before this text (\n is a newline)", optional=True, escaped=True, quoted=True,
+        synonyms=("stop_sequence", "stop_sequences", "stop_strings", "eos"), example=r"\n",
         values={"none": "no stop text", r"\n": "the end of the line", r"\n\n": "the end of the paragraph"},
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip

@@ -16,7 +16,15 @@ from prompt_toolkit.styles import Style
 
 from tinychat import __version__
 from tinychat.commands import COMMANDS, lesson, results
-from tinychat.commands.registry import escape_prompt, is_bare_word, is_command, is_shell_line, prompt_of
+from tinychat.commands.registry import (
+    IN_SHELL,
+    escape_prompt,
+    for_the_prompt,
+    is_bare_word,
+    is_command,
+    is_shell_line,
+    prompt_of,
+)
 from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
@@ -71,10 +79,10 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
     terminal.fresh_line()
-    terminal.write("tinychat", ACCENT + BOLD)
-    terminal.write(f" {version}{SEPARATOR}", DIM)
-    terminal.write(model)
-    terminal.write(f"{SEPARATOR}{device_of(session.settings.current, session.info)}{SEPARATOR}/help\n", DIM)
+    terminal.flow("tinychat", ACCENT + BOLD)
+    terminal.flow(f" {version}{SEPARATOR}", DIM)
+    terminal.flow(model)
+    terminal.flow(f"{SEPARATOR}{device_of(session.settings.current, session.info)}{SEPARATOR}/help\n", DIM)
     if first:
         terminal.line(FIRST_HINT, DIM)
     for run in list_runs():
@@ -163,8 +171,8 @@ class Repl:
                 self._explain_bare_word(line.strip())
             return
         self._show(results.Answer(partial(self._session.answer, prompt_of(line))))
-        if line.strip().lower() in BYE:
-            self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
+        if command := _meant_command(line.lower().split()):
+            self._terminal.line(f"that was a prompt: the command is {command}", DIM)
 
     def _explain_bare_word(self, word: str) -> None:
         """Say how a bare word reaches the model, when the first one is typed: later ones are meant as commands."""
@@ -239,7 +247,17 @@ class Repl:
     def _report(self, problem: str, remedy: str) -> None:
         if self._debug:
             self._terminal.line(traceback.format_exc().rstrip("\n"), DIM)
-        self._terminal.problem(problem, remedy)
+        self._terminal.problem(problem, for_the_prompt(remedy))
+
+
+def _meant_command(words: Sequence[str]) -> str:
+    """Return the command that the words of a prompt may have been meant as; empty if there is none."""
+    match words:
+        case [word] if word in BYE:
+            return f"/{word}"
+        case ["tinychat", word, *more] if word in IN_SHELL:
+            return f"/{word}{' …' * bool(more)}"
+    return ""
 
 
 def run_in_shell(command: str, terminal: Terminal, keyboard: Keyboard) -> None:

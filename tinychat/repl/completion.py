@@ -53,18 +53,21 @@ def shorten_description(about: str, brief: str, width: int) -> str:
 def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggestion]]]:
     """Return the last word of a line as it was typed, and its completions: each the text in its place, and its source.
 
-    Spaces are written in the style that the word was begun in: quoted, or each with a backslash.
+    Spaces are written in the style that the word was begun in: quoted, or each with a backslash; those of the value of
+    a setting, which is all the rest of the line, as they are.
     """
     if not is_command(line) or "\n" in line:
         return "", []
     words, typed, quote = parse_line(line)
     offered: Iterable[Suggestion] = []
+    is_value = False
     if len(words) == 1:
         offered = (Suggestion(f"/{command.name}", command.summary, command.brief) for command in COMMANDS.values())
     elif command := COMMANDS.command_of(words[0]):
-        offered = command.complete(session, words[1:])
+        offered, is_value = command.complete(session, words[1:]), command.category == "settings" and not quote
     prefix = fold(words[-1])
-    return typed, [(_quoted(one.text, quote), one) for one in offered if fold(one.text).startswith(prefix)]
+    found = (one for one in offered if fold(one.text).startswith(prefix))
+    return typed, [(one.text if is_value else _quoted(one.text, quote), one) for one in found]
 
 
 def parse_line(line: str) -> tuple[list[str], str, str]:

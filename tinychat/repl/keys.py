@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -97,9 +97,17 @@ class Keyboard:
             if self._attributes is not None:
                 self._keep_early_keys()
 
-    def live(self) -> AbstractContextManager[None]:
-        """Put the terminal into raw mode, in which `read` returns every key, Ctrl-C included."""
-        return self.input.raw_mode()
+    @contextmanager
+    def live(self, *, is_early_for_prompt: bool = True) -> Iterator[None]:
+        """Put the terminal into raw mode, in which `read` returns every key, Ctrl-C included.
+
+        What was typed before, as lines that the terminal itself edited, is kept for the next prompt, if there is one.
+        """
+        with self.input.raw_mode():
+            edited = sys.platform != "win32" and self._attributes is None and os.isatty(self.input.fileno())
+            if edited and is_early_for_prompt:
+                self._keep_early_keys()
+            yield
 
     def suspend(self) -> None:
         """Stop the program, as Ctrl-Z does outside of raw mode; return when the shell continues it."""

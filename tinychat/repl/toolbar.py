@@ -9,7 +9,7 @@ from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.commands.registry import prompt_of
+from tinychat.commands.registry import for_the_prompt, prompt_of
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
@@ -78,7 +78,7 @@ def report_ended(runs: Sequence[BackgroundRun], session: Session, terminal: Term
     """Write how runs ended and how to talk to their models."""
     for name, last in ((run.run.name, run.last) for run in runs):
         if isinstance(last, Failed):
-            terminal.problem(f"{name}: {last.problem}", last.remedy)
+            terminal.problem(f"{name}: {last.problem}", for_the_prompt(last.remedy))
         elif last is not None:
             is_open = session.info is not None and str(session.info.folder) == last.folder
             hint = "it answers now" if is_open else f"/model {name} talks to it"

@@ -237,7 +237,7 @@ class Dashboard:
             Interrupted: If Ctrl-C comes a second time before the trainer has stopped.
         """
         try:
-            with self._keyboard.live():
+            with self._keyboard.live(is_early_for_prompt=bool(self._prompt_mark)):
                 self._terminal.set_bracketed_paste(True)
                 if self._prompt_mark:  # it was typed before the keys were known
                     for key in self._keyboard.read():

@@ -75,9 +75,14 @@ class Question:
             letter = typed.lower().rstrip(".)")
             if letter and letter in CHOICES[: len(self.choices)]:
                 return CHOICES.index(letter) in self.right
-            texts = [choice.lower().strip("`") for choice in self.choices]
-            return texts.index(letter) in self.right if letter in texts else None
+            text, texts = _comparable(typed), [_comparable(choice) for choice in self.choices]
+            return texts.index(text) in self.right if text in texts else None
         return None if self.pattern is None else bool(self.pattern.fullmatch(typed))
+
+
+def _comparable(choice: str) -> str:
+    """Return a choice without what people leave out when they type it: capitals, backquotes, the full stop."""
+    return choice.lower().replace("`", "").rstrip(".)")
 
 
 Item = Block | Run | Question

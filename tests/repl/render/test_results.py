@@ -134,6 +134,34 @@ def test_a_wrapped_column_goes_below_its_row_and_names_are_not_cut() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        (
+            60,
+            [
+                "   model        mode        params  date          size",
+                "›  a            chat          3.3M  bundled     6.7 MB",
+            ],
+        ),
+        (34, ["   model       mode        params", "›  a           chat          3.3M"]),
+        (20, ["   model", "›  a"]),
+    ],
+)
+def test_the_last_columns_of_a_row_that_is_too_narrow_are_left_out(columns: int, rows: list[str]) -> None:
+    names = ("", "model", "mode", "params", "date", "size", "loss", "about")
+    table = Table(
+        names,
+        (("›", "a", "chat", "3.3M", "bundled", "6.7 MB", "2.782", "talk"),
+         ("", "a-long-name", "completion", "1.9M", "2026-11-20", "3.8 MB", "0.260", "tell")),
+        right=(3, 5, 6), wraps=True,
+    )  # fmt: skip
+    lines = [line.rstrip() for line in drawn(table, columns)]
+    assert lines[:3] == [*rows, "     talk"]
+    assert all(len(line) < columns for line in lines)
+    assert "a-long-name" in "\n".join(lines)
+
+
 def test_all_settings_are_shown_whole_at_80_columns(session: Session) -> None:
     table = COMMANDS.dispatch(session, "/settings")
     assert isinstance(table, Table)

@@ -31,6 +31,8 @@ MIN_WRAPPED = 30
 """Minimum number of cells of a last column that wraps; a narrower one goes below its row."""
 MAX_PROSE, PROSE_INDENT = 80, "  "
 """Columns of a paragraph, at most, and the spaces before its rows."""
+LEAST_SHARE = 5
+"""The part of the screen, 1 in this many cells, that names keep before columns are left out instead."""
 WRAP_INDENT = 5
 """Cells before a last column that stands below its row."""
 
@@ -172,25 +174,39 @@ def _cell_style(table: results.Table, index: int, row: Sequence[str]) -> str:
     """Return the style of a cell: what a row is of stands out, and the current row; what explains it is dim."""
     if table.wraps and index == len(table.columns) - 1:
         return "dim"
-    subject = next((index for index, name in enumerate(table.columns) if name and index not in table.right), None)
     is_current = row[0] == CHOSEN
-    return " ".join(["bold"] * is_current + ["cyan"] * (index == subject or (is_current and index == 0)))
+    return " ".join(["bold"] * is_current + ["cyan"] * (index == _subject(table) or (is_current and index == 0)))
+
+
+def _subject(table: results.Table) -> int | None:
+    """Return the index of the column that names what a row is of; None if all are figures."""
+    return next((index for index, name in enumerate(table.columns) if name and index not in table.right), None)
 
 
 def _draw_wrapped(terminal: Terminal, table: results.Table, widths: list[int]) -> None:
     """Draw all columns but the last, and the last one below each row.
 
-    If the screen is too narrow for those, long cells of the widest column stand above their rows: names are not cut.
+    If the screen is too narrow for those, long names stand above their rows, or long cells of a column that would take
+    half of the screen: they are not cut. If it still is, the columns at the end of the rows are left out.
     """
-    widest = widths.index(max(widths))
-    excess = sum(widths) + COLUMN_GAP * (len(widths) - 1) - (terminal.width - 1)
-    widths[widest] = max(len(table.columns[widest]), min(widths[widest], widths[widest] - excess))
+    long = widths.index(max(widths))
+    if widths[long] <= terminal.width // 2:
+        long = _subject(table) or 0
+    least = max(get_cwidth(table.columns[long]), min(widths[long], terminal.width // LEAST_SHARE))
+
+    def room() -> int:
+        """Return the number of cells that the other columns leave to the long one."""
+        return terminal.width - 1 - COLUMN_GAP * (len(widths) - 1) - (sum(widths) - widths[long])
+
+    while room() < least and long < len(widths) - 1:
+        widths.pop()
+    widths[long] = max(least, min(widths[long], room()))
     for number, (*cells, last) in enumerate((table.columns, *table.rows)):
+        cells = [one_line(cell) for cell in cells[: len(widths)]]
         styles = [_cell_style(table, index, cells) if number else "dim" for index in range(len(cells))]
-        cells = [one_line(cell) for cell in cells]
-        if get_cwidth(cells[widest]) > widths[widest]:
-            terminal.show(Text(cells[widest], styles[widest], overflow="fold"))
-            cells[widest] = ""
+        if get_cwidth(cells[long]) > widths[long]:
+            terminal.show(Text(cells[long], styles[long], overflow="fold"))
+            cells[long] = ""
         row = Text()
         for index, cell in enumerate(cells):
             gap = " " * COLUMN_GAP * (index > 0)
