@@ -177,6 +177,12 @@ def test_ctrl_c_ends_a_stream_between_two_tokens(loaded: Model, interrupting: Ca
     assert loaded.generate("abc", seed=1).text == whole
 
 
+def test_a_prompt_that_is_no_text_is_named(loaded: Model) -> None:
+    for prompt in (None, 5, [None]):
+        with pytest.raises(tinychat.UsageError, match=r"a text is wanted, not (None|5)"):
+            loaded.generate(prompt)  # type: ignore[arg-type]
+
+
 def test_two_models_answer_beside_each_other(loaded: Model, chatter: Path) -> None:
     other = tinychat.load(chatter, max_tokens=8, seed=2)
     pairs = [(loaded.generate("abc", seed=1).text, other.generate("hello there").text) for _ in range(2)]

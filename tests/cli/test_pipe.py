@@ -6,13 +6,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
+from tinychat.cli import pipe
 from tinychat.cli.main import run
+from tinychat.config.option import Origin
+from tinychat.session.session import Session
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 Call = Callable[..., tuple[int, str, str]]
@@ -116,6 +120,51 @@ def test_an_answer_does_not_depend_on_the_other_prompts(call: Call) -> None:
     few = parts(call("-s", "7", "-0", "-n", "40", stdin="x\nyy\nabc\n")[1])
     assert many[2] == few[2]
     assert len(set(many)) == 70
+
+
+def test_a_line_that_cannot_be_as_its_settings_ask_leaves_the_others(call: Call) -> None:
+    impossible = [
+        {"regex": "a{9}", "max_tokens": 3}, {"begin": "abcd", "max_tokens": 3, "best_of": 3}, {"choices": ["A", "b"]}
+    ]  # fmt: skip
+    lines = [{"prompt": "abc"}, *({"prompt": "abc", "id": one, **impossible[one]} for one in range(3)), "abc"]
+    code, out, _ = call("--jsonl", "--greedy", "-n", "5", stdin="\n".join(map(json.dumps, lines)))
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert code == 1
+    assert [(answer.get("line"), answer.get("id")) for answer in answers[1:4]] == [(2, 0), (3, 1), (4, 2)]
+    assert [answer["error"].partition(";")[0] for answer in answers[1:4]] == [
+        "a match of 'a{9}' takes 9 tokens, and max-tokens is 3",
+        "to begin with 'abcd' takes 4 tokens, and max-tokens is 3",
+        "this model cannot write 'A'",
+    ]
+    assert answers[0]["completion"] == answers[4]["completion"]
+    code, out, err = call("--regex", "a{9}", "-n", "3", stdin="abc\nabc\n")
+    assert (code, out) == (1, "")
+    assert "a match of 'a{9}' takes 9 tokens" in err
+
+
+def test_stdin_is_read_no_further_than_answers_need(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread reads it: it must not fill the memory with prompts that wait, nor outlive the run."""
+    monkeypatch.setattr(pipe, "MAX_QUEUED", 1000)  # bytes, of 17 prompts
+    session, ahead, written = Session(), list[int](), list[str]()
+    session.open_model(str(letters))
+    session.settings.update({"max_tokens": 1}, Origin.FLAG)
+    monkeypatch.setattr(pipe, "write", lambda text, end: written.append(end))
+
+    def prompts() -> Iterator[str]:
+        for index in range(2000):
+            ahead.append(index - sum(end != "" for end in written))
+            yield "a"
+
+    running = pipe._Pipe(session, pipe.PipeOptions(), prompts())
+    assert running.run() == 0
+    assert len(written) >= 2000
+    assert max(ahead) < 100
+    left = pipe._Pipe(session, pipe.PipeOptions(), ("a" * 2000 for _ in iter(int, 1)))
+    left._interrupted = True
+    assert left.run() == 130
+    for thread in threading.enumerate():
+        assert thread.name != "prompts" or not thread.join(20)
+        assert thread.name != "prompts" or not thread.is_alive()
 
 
 def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call, letters: Path) -> None:

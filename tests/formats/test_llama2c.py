@@ -12,10 +12,12 @@ import pytest
 import torch
 
 from tests.formats.conftest import PROMPTS, TEXT
+from tinychat.config.settings import SettingStore
 from tinychat.errors import ModelError, TinychatError, TokenizerError
 from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
+from tinychat.session.open_model import OpenModel
 from tinychat.store.models import ModelInfo, read_tokenizers, read_weights
 
 Make = Callable[..., ModelInfo]
@@ -38,6 +40,14 @@ def test_an_exported_model_computes_the_same(made: Make, tmp_path: Path, kind: s
     torch.testing.assert_close(their_logits[:, their_end], logits[:, end], atol=1e-5, rtol=1e-4)
     newest, their_newest = logits.argmax(-1).tolist(), their_logits.argmax(-1).tolist()
     assert [theirs.token_bytes(id) for id in their_newest] == [ours.token_bytes(id) for id in newest]
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe"])
+def test_a_text_begins_with_their_first_token(made: Make, tmp_path: Path, kind: str) -> None:
+    export_model(made("llama", kind, specials=1, norm_eps=1e-6, tie_embeddings=True), "llama2c", tmp_path / "out")
+    encoder = OpenModel(str(tmp_path / "out"), SettingStore()).prompt_encoder
+    assert encoder.encode("") == [1]
+    assert encoder.encode(PROMPTS[0]) == [1, *encoder.tokenizer.encode(PROMPTS[0])]
 
 
 def to_version(folder: Path, version: int, group: int = 32) -> None:

@@ -179,6 +179,18 @@ def test_the_same_tokens_come_far_beyond_the_context(
             assert [v for _, v in one.top_logprobs] == pytest.approx([v for _, v in other.top_logprobs], abs=1e-4)
 
 
+@pytest.mark.parametrize("settings", [Settings(top_p=0.4), Settings(top_k=7), Settings(top_p=0.5, min_p=0.1)])
+def test_of_equal_logits_both_engines_keep_the_same(settings: Settings, tmp_path: Path) -> None:
+    model = make()
+    with torch.no_grad():
+        model.head.weight.copy_(model.head.weight[:7].repeat(3, 1))  # tokens 7 apart have the same logits
+    info, one = save(model, tmp_path / "model"), request(SOME_IDS, settings)
+    native, reference = NativeEngine(info).probabilities(one), TorchEngine(load_model(info).eval()).probabilities(one)
+    kept = {token.id: token.probability for token in reference}
+    assert 0 < sum(probability > 0 for probability in kept.values()) < VOCABULARY
+    assert {token.id: token.probability for token in native} == pytest.approx(kept, abs=1e-4)
+
+
 def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_with_any_threads(tmp_path: Path) -> None:
     info, settings = save(make(), tmp_path / "model"), Settings(temperature=1.3)
     whole = ids_of(NativeEngine(info).extend([request([4, 2], settings)], 40)[0])
@@ -210,6 +222,19 @@ def test_rows_may_leave_join_go_back_and_end(tmp_path: Path) -> None:
     end = alone[0][3]
     (ended,) = engine.extend([request([0, 1], end_ids=frozenset([end]))], 30)
     assert ids_of(ended) == alone[0][: alone[0].index(end) + 1]
+
+
+def test_sequences_are_kept_for_a_batch_and_freed_beyond_it(tmp_path: Path) -> None:
+    engine = NativeEngine(save(make(), tmp_path / "model"))
+    crowd = [request([slot % VOCABULARY], slot=slot) for slot in range(engine.batch_size + 5)]
+    engine.extend(crowd, 3)
+    assert len(engine._sequences) == len(crowd)
+    for one in crowd[:2]:  # those of the other calls stay
+        engine.extend([one], 1)
+        assert len(engine._sequences) == engine.batch_size
+    read = engine.work.read
+    engine.extend(crowd[:1], 1)
+    assert engine.work.read == read + 1
 
 
 def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> None:

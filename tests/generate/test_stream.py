@@ -149,6 +149,27 @@ def test_stopping_while_choices_are_weighed_ends_the_answer(letters: Path) -> No
     assert last(records).reason == "interrupted"
 
 
+def test_other_answers_go_on_while_choices_are_weighed(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.generate.stream.MAX_CALL_SECONDS", 0.0)  # one token of each a step
+    model, asked = OpenModel(str(letters), SettingStore()), list[int]()
+    settings, few = Settings(choices=("abc", "abd", "xyz", "xyyy"), temperature=0), Settings(max_tokens=5)
+    extend = model.engine.extend
+
+    def watched(requests: Sequence[Request], *values: Any, **named: Any) -> list[list[SampledToken]]:
+        asked.append(requests[0].slot)
+        return extend(requests, *values, **named)
+
+    monkeypatch.setattr(model.engine, "extend", watched)
+    batch = Batch(model.engine)
+    for seed in range(3):
+        batch.add(model.make_answer("a", settings=lambda: settings, seed=seed))
+    batch.add(model.make_answer("a", settings=lambda: few, seed=1))
+    ends = [answer.request.slot for answer, record in drive(batch) if isinstance(record, Finished)]
+    assert sorted(ends) == [0, 1, 2, 3]
+    assert asked == [0, 0, 0, 3, 0, 0, 0, 3, 3, 3, 3]  # one beginning of the choices for each of the three, by turns
+    assert not batch._choices
+
+
 def test_settings_are_read_before_each_call() -> None:
     current = [Settings(max_tokens=8)]
     one = Answer(LETTERS, [0], lambda: current[0], seed=1)

@@ -47,6 +47,7 @@ def get(service: Service, headers: dict[str, str]) -> tuple[int, Any]:
         ({"host": "localhost:1"}, 200), ({"host": "[::1]:1"}, 200), ({"host": "example.com"}, 403),
         ({"host": "["}, 400),
         ({"host": "localhost", "origin": "http://["}, 400), ({"host": "[x]"}, 400), ({}, 200),
+        ({"host": "localhost", "origin": "null"}, 403), ({"host": "localhost", "origin": "http://127.0.0.1:3"}, 200),
     ],
 )  # fmt: skip
 def test_only_addresses_of_this_machine_may_ask(service: Service, headers: dict[str, str], status: int) -> None:

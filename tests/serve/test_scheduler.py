@@ -1,7 +1,8 @@
 """The thread of the scheduler: it outlives all errors, and every job gets a last event."""
 
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from queue import Queue
 
@@ -42,6 +43,34 @@ def last(events: "Queue[Event]") -> Event:
     while not isinstance(event := events.get(timeout=20), Finished | Exception):
         pass
     return event
+
+
+def test_answers_of_several_sequences_leave_a_place_and_get_theirs(letters: Path) -> None:
+    scheduler = Scheduler(OpenModel(str(letters), SettingStore()), max_queue=99, max_batch=4)
+    scheduler.stop(0)
+    scheduler.join()
+
+    def take(running: Sequence[int], waiting: Sequence[int]) -> list[int]:
+        """Return which of the waiting answers begin beside those that run, given by their numbers of sequences."""
+
+        def job(number: int) -> AnswerJob:
+            return AnswerJob(print, 0, make=print, num_sequences=number)  # type: ignore[arg-type]
+
+        scheduler._running = {object(): job(number) for number in running}  # type: ignore[misc]
+        jobs = list(map(job, waiting))
+        scheduler._waiting = deque(jobs)
+        taken = scheduler._take_waiting()
+        assert [*scheduler._waiting] == [one for one in jobs if one not in taken]
+        return [jobs.index(one) for one in taken]
+
+    assert take([], [1] * 6) == [0, 1, 2, 3]
+    assert take([1, 1], [1, 1, 1]) == [0, 1]
+    assert take([], [2, 2, 1]) == [0, 1]
+    assert take([], [64, 64, 1, 1]) == [0, 2]
+    assert take([64], [64, 2, 1, 1]) == [2]
+    assert take([64, 1], [64, 1]) == []
+    assert take([1, 1, 1], [64, 1]) == []  # it gets the places that it waits for
+    assert take([1], [64, 1]) == [0]
 
 
 def test_an_answer_that_cannot_end_leaves_those_that_wait(

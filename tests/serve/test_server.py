@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -138,6 +139,24 @@ def test_likelihoods_of_a_prompt_are_those_of_eval(serve: Serve, client: Client,
     ids = [5, 6, 7]
     more = asked.create(model="letters", prompt=[ids, ids[:2]], echo=True, max_tokens=4, seed=1, stream=True)
     assert len(join(more)) == 5 + 8
+
+
+def test_an_echo_is_the_prompt_with_its_likelihoods_too(serve: Serve, chatter: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(chatter, tmp_path / "spaced"))
+    config = json.loads((folder / "config.json").read_text())
+    config["template"]["user_prefix"] = " "
+    (folder / "config.json").write_text(json.dumps(config))
+    served = serve(folder)
+    for prompt in ("hello  there", " hello", "  you?"):
+        body = {"prompt": prompt, "echo": True, "max_tokens": 1, "greedy": True}
+        plain, scored = (
+            served.request("/v1/completions", body | more)[1]["choices"][0] for more in ({}, {"logprobs": 0})
+        )
+        assert scored["text"] == plain["text"]
+        assert scored["text"].startswith(prompt)
+        offsets, tokens = (scored["logprobs"][name] for name in ("text_offset", "tokens"))
+        assert all(scored["text"][at:].startswith(token) for at, token in zip(offsets, tokens, strict=True))
+        assert "".join(tokens) == scored["text"]
 
 
 def test_waiting_requests_are_answered_as_alone(serve: Serve, letters: Path) -> None:

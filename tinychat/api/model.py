@@ -209,13 +209,14 @@ class Model:
             The answer, or the list of answers in the order of the prompts.
 
         Raises:
-            UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
+            UsageError: If a prompt is no text, there is no such setting, or it can only be given to `tinychat.load`.
             SettingError: If a setting has a wrong value.
             TokenizerError: If the model's chat template cannot be rendered.
             GenerationError: If the model gave NaN or infinite logits.
         """
         own = self._settings(settings)
-        texts = [_check_text(prompt) for prompt in ([prompts] if isinstance(prompts, str) else prompts)]
+        is_one = isinstance(prompts, str) or not isinstance(prompts, Iterable)
+        texts = [_check_text(prompt) for prompt in ([prompts] if is_one else prompts)]
         seed = fresh_seed() if own.seed is None else own.seed
         top_logprobs = _check_logprobs(logprobs)
         builders: dict[generate_answer.Answer, AnswerBuilder] = {}

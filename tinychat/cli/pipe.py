@@ -31,6 +31,8 @@ from tinychat.textutil import json_line
 
 CHUNK_SIZE = 1 << 16
 """Bytes to read at once, at most."""
+MAX_QUEUED = 1 << 24
+"""Bytes of memory from which on the prompts that wait are enough, so that none of stdin is read meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class _Pipe:
         self._session, self._options = session, options
         self._prompts: queue.SimpleQueue[str | OSError | None] = queue.SimpleQueue()
         self._has_all_prompts = False
+        self._room, self._num_queued, self._is_over = threading.Condition(), 0, False
         threading.Thread(target=self._queue, args=(prompts,), name="prompts", daemon=True).start()
         self._given = [one.name for one, _, origin in session.settings.effective_values() if origin > Origin.MODEL]
         seed = session.settings.current.seed
@@ -121,7 +124,7 @@ class _Pipe:
         batch = Batch(engine, lambda: self._interrupted)
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
-            for answer, record in drive(batch, admit=lambda: self._admit(batch)):
+            for answer, record in drive(batch, admit=lambda: self._admit(batch), outlives=self._outlives):
                 job = self._answering[answer]
                 match record:
                     case Token():
@@ -140,11 +143,20 @@ class _Pipe:
                         del self._answering[answer]
         finally:
             signal.signal(signal.SIGINT, before)
+            with self._room:
+                self._is_over = True
+                self._room.notify()
         return 130 if self._interrupted else int(self._failed)
 
     def _queue(self, prompts: Iterable[str]) -> None:
+        """Queue prompts, in a thread, until the run is over; pause while those that wait take `MAX_QUEUED` bytes."""
         try:
             for prompt in prompts:
+                with self._room:
+                    self._room.wait_for(lambda: self._num_queued < MAX_QUEUED or self._is_over)
+                    self._num_queued += sys.getsizeof(prompt)
+                if self._is_over:
+                    return
                 self._prompts.put(prompt)
         except OSError as error:  # stdin is closed, or its terminal is gone
             self._prompts.put(error)
@@ -160,6 +172,10 @@ class _Pipe:
         if isinstance(prompt, OSError):
             raise prompt
         self._has_all_prompts = prompt is None
+        if prompt is not None:
+            with self._room:
+                self._num_queued -= sys.getsizeof(prompt)
+                self._room.notify()
         return prompt
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -173,7 +189,7 @@ class _Pipe:
         if not self._jobs and (self._has_all_prompts or self._interrupted):
             return False
         batch_size = 1 if self._options.conversation else batch.engine.batch_size
-        while len(batch.answers) < batch_size and len(self._jobs) < 4 * batch_size and not self._interrupted:
+        while batch.num_sequences < batch_size and len(self._jobs) < 4 * batch_size and not self._interrupted:
             prompt = self._next_prompt()
             if prompt is None:
                 break
@@ -189,10 +205,19 @@ class _Pipe:
             except TinychatError as error:
                 if not self._options.jsonl:
                     raise
-                job.error = str(error).replace("\n", "; ")
                 job.line = replace(job.line, id=id_of(prompt))
-                self._failed = True
+                self._fail(job, error)
         return True
+
+    def _outlives(self, answer: Answer, error: TinychatError) -> bool:
+        """Note an error of one answer in its line of JSON; return whether there is one, so that the others go on."""
+        if self._options.jsonl:
+            self._fail(self._answering.pop(answer), error)
+        return self._options.jsonl
+
+    def _fail(self, job: _Job, error: TinychatError) -> None:
+        job.error = str(error).replace("\n", "; ")
+        self._failed = True
 
     def _begin(self, job: _Job, prompt: str) -> Answer:
         """Return the answer of a line: text, or JSON with settings of its own."""

@@ -239,9 +239,9 @@ def _read_tokenizer(path: Path, vocab_size: int) -> Tokenizer:
     try:
         texts = [piece.decode().replace(" ", SPACE) for piece in pieces]
     except UnicodeDecodeError:  # we write such files, of byte-level BPE
-        return make_scored_bytes(pieces, scores, special=names)
+        return make_scored_bytes(pieces, scores, special=names, begin=BEGIN)
     texts[: len(names)] = names.values()
-    return make_sentencepiece(texts, scores, unknown=UNKNOWN, special=dict.fromkeys(names, True))
+    return make_sentencepiece(texts, scores, unknown=UNKNOWN, special=dict.fromkeys(names, True), begin=BEGIN)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

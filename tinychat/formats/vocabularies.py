@@ -107,10 +107,12 @@ def make_sentencepiece(
     )  # fmt: skip
 
 
-def make_scored_bytes(pieces: Sequence[bytes], scores: Sequence[float], *, special: Mapping[int, str]) -> Tokenizer:
+def make_scored_bytes(
+    pieces: Sequence[bytes], scores: Sequence[float], *, special: Mapping[int, str], begin: int | None = None
+) -> Tokenizer:
     """Make a tokenizer like `make_sentencepiece` of pieces that may be parts of characters.
 
-    `special` are the names of special tokens by their ids.
+    `special` are the names of special tokens by their ids; `begin` is as in `make_byte_level`.
 
     Raises:
         TokenizerError: If the vocabulary contradicts itself.
@@ -120,7 +122,7 @@ def make_scored_bytes(pieces: Sequence[bytes], scores: Sequence[float], *, speci
     ids = _number(tokens)
     model = {"type": "BPE", "vocab": ids, "merges": _merge_by_scores(tokens, scores, ids, special)}
     return _make(
-        model, tokens, dict.fromkeys(special, True), None, normalizer={"type": "Prepend", "prepend": " "},
+        model, tokens, dict.fromkeys(special, True), begin, normalizer={"type": "Prepend", "prepend": " "},
         pre_tokenizer=BYTE_LEVEL | {"use_regex": False}, decoder=BYTE_LEVEL,
     )  # fmt: skip
 

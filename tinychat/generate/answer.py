@@ -59,8 +59,9 @@ class Answer:
         self._earlier = ""  # the translations of the sources before this one
         self._cut = [source.cut for source in sources if source.cut]  # that a notice is to tell
         self.finished: Finished | None = None
-        self.is_over = False
-        """Whether the controls in force forbid every token, so that the answer ends here."""
+        self._reads_nothing = bool(sources) and all(source.is_blank for source in sources)
+        self.is_over = self._reads_nothing
+        """Whether the answer ends here: the controls in force forbid every token, or there is nothing to translate."""
         self._vocabulary, self._logit_bias = vocabulary, logit_bias
         self.healing = Healing(vocabulary, prompt) if heals and vocabulary else None
         """How the answer may begin, until it is chosen."""
@@ -151,18 +152,18 @@ class Answer:
         allows = (lambda ids: not has_banned(decode(ids[start:]), bans)) if bans else None
         return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
 
-    def weigh_choices(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> Choices:
-        """Return the choices that are set, with their probabilities.
+    def make_choices(self) -> Choices:
+        """Return the choices that are set, which are still to be weighed.
 
         Raises:
-            Interrupted: If `should_stop` returns true before they are known.
+            GenerationError: If the answer can be none of them.
         """
-        return Choices.weigh(engine, self.request, self._start, self.tokenizer, should_stop)
+        return Choices(self.request, self._start, self.tokenizer, self.top_logprobs)
 
     def choose(self, choices: Choices, engine: Engine) -> Iterator[Record]:
-        """Draw one of the choices, and end with it."""
+        """Draw one of the choices, which are weighed, and end with it."""
         yield choices.record
-        yield from self.conclude(choices.draw(self.request, self._start, self.top_logprobs), engine)
+        yield from self.conclude(choices.draw(self.request, self._start), engine)
 
     def conclude(
         self, tokens: Sequence[SampledToken], engine: Engine, reason: FinishReason = "end"
@@ -205,11 +206,11 @@ class Answer:
                 self.request.steering = self._vocabulary.steering(self.request.settings)
         if self._controls is not None:
             self.request.biases = self._controls.biases(self.request.ids, self._start)
-            self.is_over = self.request.biases is None
+            self.is_over = self._reads_nothing or self.request.biases is None
             if self._controls.is_done:
                 self.request.biases = None
         else:
-            self.request.biases, self.is_over = None, False
+            self.request.biases, self.is_over = None, self._reads_nothing
         if previous is self.request.settings:
             return
         if self.request.num_generated and (words := describe_sampling(self.request.settings, baseline=previous)):

@@ -51,7 +51,8 @@ class BeamSearch:
         allows: Allows | None = None,
         top_logprobs: int = 0,
     ) -> None:
-        self._request, self._num_beams, self._adjust, self._allows = request, num_beams, adjust, allows
+        self.num_beams = num_beams
+        self._request, self._adjust, self._allows = request, adjust, allows
         self._num_kept = max(2, 1 + len(request.end_ids)) * num_beams  # so many may end at once, and as many go on
         self.top_logprobs = ALL_TOKENS if adjust or allows else max(top_logprobs, self._num_kept)
         self._running = [_Beam(request.slot)]
@@ -91,17 +92,17 @@ class BeamSearch:
         for rank, (score, beam, id, logprob) in enumerate(candidates):
             tokens = (*beam.tokens, SampledToken(id, logprob, tops[beam.slot]))
             ends = id in self._request.end_ids or len(tokens) >= self._request.left
-            if ends and rank < self._num_beams:
+            if ends and rank < self.num_beams:
                 self._finished.append(_Beam(beam.slot, score, tokens))
-            elif not ends and len(running) < self._num_beams:
+            elif not ends and len(running) < self.num_beams:
                 slot = beam.slot
                 if slot in slots:  # a sibling goes on with the keys and values of their parent
                     slot, self._num_slots = self._request.slot + self._num_slots * SLOT_STRIDE, self._num_slots + 1
                 slots.add(slot)
                 running.append(_Beam(slot, score, tokens))
         self._running = running
-        self._finished = sorted(self._finished, key=attrgetter("mean"), reverse=True)[: self._num_beams]
-        is_full = len(self._finished) == self._num_beams
+        self._finished = sorted(self._finished, key=attrgetter("mean"), reverse=True)[: self.num_beams]
+        is_full = len(self._finished) == self.num_beams
         self.is_over = not running or (is_full and max(one.mean for one in running) <= self._finished[-1].mean)
 
     def _is_allowed(self, candidate: tuple[float, _Beam, int, float]) -> bool:

@@ -7,10 +7,11 @@ sum, the probabilities are those of one draw, to which temperature and filters a
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from heapq import nlargest
 
 from tinychat.config.settings import Settings
-from tinychat.errors import GenerationError, Interrupted
+from tinychat.errors import GenerationError
 from tinychat.events import ChoiceProbabilities, ChoiceProbability
 from tinychat.generate.bans import has_banned
 from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, next_logprobs, uniform
@@ -18,40 +19,54 @@ from tinychat.pattern import find_pattern
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True)
+class _Node:
+    """A token of some choices, or of the end of an answer after them, in a tree: its children are what may follow."""
+
+    __slots__ = ("children", "logprob", "top_logprobs")
+
+    def __init__(self) -> None:
+        self.children: dict[int, _Node] = {}
+        self.logprob = 0.0
+        """of this token after those before it"""
+        self.top_logprobs: tuple[tuple[int, float], ...] = ()
+        """of what may follow"""
+
+    def add(self, ids: Sequence[int]) -> None:
+        """Add the tokens that follow this one."""
+        node = self
+        for id in ids:
+            node = node.children.setdefault(id, _Node())
+
+    def follow(self, ids: Sequence[int]) -> "_Node":
+        """Return the node of the last of some tokens after this one."""
+        node = self
+        for id in ids:
+            node = node.children[id]
+        return node
+
+    def sum_logprobs(self, ids: Sequence[int]) -> float:
+        """Return the log-probability of all of some tokens after this one."""
+        node, total = self, 0.0
+        for id in ids:
+            node = node.children[id]
+            total += node.logprob
+        return total
+
+
 class Choices:
-    """The choices of an answer that go on from its tokens so far, with their probabilities.
+    """The choices of a request, whose answer begins at index `start` of its ids: those that go on from its tokens.
+
+    They have their probabilities once they are weighed, which takes a call of the engine for each of their tokens. Each
+    token drawn comes with the `top_logprobs` likeliest.
 
     Raises:
-        GenerationError: If the tokenizer cannot write a choice, or if it is longer than `max_tokens`.
+        GenerationError: If the tokenizer cannot write a choice, if it is longer than `max_tokens`, or if none is left.
     """
 
-    ids: list[list[int]]
-    """Tokens of each choice, from the beginning of the answer."""
-    probabilities: list[ChoiceProbability]
-    _tokens: dict[tuple[int, ...], dict[int, float]]
-    """The log-probability of each token after the tokens of an answer."""
-
-    @property
-    def record(self) -> ChoiceProbabilities:
-        """The probabilities, the likeliest choice first."""
-        return ChoiceProbabilities(tuple(sorted(self.probabilities, key=lambda one: -one.model)))
-
-    @classmethod
-    def weigh(
-        cls,
-        engine: Engine,
-        request: Request,
-        start: int,
-        tokenizer: Tokenizer,
-        should_stop: Callable[[], bool] = lambda: False,
-    ) -> "Choices":
-        """Compute the probabilities of the choices of a request, whose answer begins at index `start` of its ids.
-
-        Raises:
-            Interrupted: If `should_stop`, which is called before each call of the engine, returns true.
-        """
-        settings, so_far = request.settings, tuple(request.ids[start:])
+    def __init__(self, request: Request, start: int, tokenizer: Tokenizer, top_logprobs: int = 0) -> None:
+        self._request = replace(request, ids=list(request.ids))
+        self._before, self._top_logprobs = request.ids[:start], top_logprobs
+        settings, so_far = request.settings, request.ids[start:]
         encoded = {text: tokenizer.encode(text) for text in settings.choices if _is_asked(text, settings)}
         for text, ids in encoded.items():
             if tokenizer.decode(ids) != text:
@@ -59,35 +74,61 @@ class Choices:
             if len(ids) > settings.max_tokens:
                 problem = f"{text!r} has {len(ids)} tokens, and max-tokens is {settings.max_tokens}"
                 raise GenerationError(problem, f"/max-tokens {len(ids)}")
-        encoded = {text: ids for text, ids in encoded.items() if tuple(ids[: len(so_far)]) == so_far}
+        encoded = {text: ids for text, ids in encoded.items() if ids[: len(so_far)] == so_far}
         if not encoded:
             begins = f" begins with {tokenizer.decode(so_far)!r}" if so_far else " is as /begin, /regex and /ban ask"
             raise GenerationError(f"no choice{begins}", "/choices shows them, `/choices none` allows any answer")
-        known: dict[tuple[int, ...], dict[int, float]] = {}
+        self.texts = sorted(encoded, key=encoded.__getitem__)
+        self.ids = [encoded[text] for text in self.texts]
+        """Tokens of each choice, from the beginning of the answer."""
+        self.probabilities: list[ChoiceProbability] = []
+        """Those of each choice, once all are weighed."""
+        self._ends = [[id] for id in sorted(request.end_ids)] + [tokenizer.encode(stop) for stop in settings.stop]
+        self._root = _Node()
+        for ids in self.ids:
+            self._root.add(ids)
+            for end in self._ends:
+                self._root.follow(ids).add(end)
+        self._waiting: list[tuple[_Node, list[int]]] = [(self._root, [])]  # to weigh, each with its ids
 
-        def logprob(ids: Sequence[int], more: Sequence[int]) -> float:
-            """Return the log-probability of more tokens after those of an answer."""
-            total, before = 0.0, tuple(ids)
-            for id in more:
-                if before not in known:
-                    if should_stop():
-                        raise Interrupted("the choices are not weighed: it was stopped")
-                    known[before] = next_logprobs(engine, [(request, [*request.ids[:start], *before])])[0]
-                total, before = total + known[before][id], (*before, id)
-            return total
+    def weigh(self, engine: Engine, should_pause: Callable[[], bool] = lambda: False) -> bool:
+        """Go on weighing until `should_pause`, called after each call of the engine; return whether it is done.
 
-        ends = [[id] for id in sorted(request.end_ids)] + [tokenizer.encode(stop) for stop in settings.stop]
-        logprobs = []
-        for ids in sorted(encoded.values()):  # the cache of keys and values holds the beginning that two of them share
-            after = [logprob(ids, end) for end in ends]
-            logprobs.append(logprob((), ids) + (log_sum(after) if after else 0.0))
-        texts = sorted(encoded, key=encoded.__getitem__)
+        Raises:
+            GenerationError: If the model gave NaN or infinite logits.
+        """
+        while self._waiting:
+            node, ids = self._waiting.pop()
+            (logprobs,) = next_logprobs(engine, [(self._request, [*self._before, *ids])])
+            for id, child in node.children.items():
+                child.logprob = logprobs[id]
+            if self._top_logprobs:
+                node.top_logprobs = tuple(nlargest(self._top_logprobs, logprobs.items(), key=lambda item: item[1]))
+            # Depth first: the cache of keys and values holds the beginning that two choices share.
+            following = reversed(node.children.items())
+            self._waiting += [(child, [*ids, id]) for id, child in following if child.children]
+            if self._waiting and should_pause():
+                return False
+        if not self.probabilities:
+            self.probabilities = self._compute_probabilities()
+        return True
+
+    def _compute_probabilities(self) -> list[ChoiceProbability]:
+        logprobs: list[float] = []
+        for ids in self.ids:
+            last = self._root.follow(ids)
+            after = [last.sum_logprobs(end) for end in self._ends]
+            logprobs.append(self._root.sum_logprobs(ids) + (log_sum(after) if after else 0.0))
         own = [logprob - log_sum(logprobs) for logprob in logprobs]
-        drawn = filter_choices(own, settings)
-        probabilities = list(map(ChoiceProbability, texts, map(math.exp, own), drawn))
-        return cls([encoded[text] for text in texts], probabilities, known)
+        drawn = filter_choices(own, self._request.settings)
+        return list(map(ChoiceProbability, self.texts, map(math.exp, own), drawn))
 
-    def draw(self, request: Request, start: int, top_logprobs: int = 0) -> list[SampledToken]:
+    @property
+    def record(self) -> ChoiceProbabilities:
+        """The probabilities, the likeliest choice first."""
+        return ChoiceProbabilities(tuple(sorted(self.probabilities, key=lambda one: -one.model)))
+
+    def draw(self, request: Request, start: int) -> list[SampledToken]:
         """Return the tokens of a drawn choice that are not generated yet, and an end token if the model has one."""
         number = uniform(request.seed, request.prompt_index, request.num_generated)
         number *= sum(one.probability for one in self.probabilities)
@@ -95,29 +136,28 @@ class Choices:
         while number >= 0 and index < len(self.ids) - 1:
             index += 1
             number -= self.probabilities[index].probability
-        so_far, ids = tuple(request.ids[start:]), list(self.ids[index])
+        so_far, ids = request.ids[start:], list(self.ids[index])
         if request.end_ids:
-            after = self._tokens[tuple(ids)]
+            after = {id: node.logprob for id, node in self._root.follow(ids).children.items()}
             ids.append(max(request.end_ids, key=after.__getitem__))
-        tokens = []
+        node, tokens = self._root.follow(so_far), list[SampledToken]()
         for id in ids[len(so_far) :]:
-            after = self._tokens[so_far]
-            tops = sorted(after.items(), key=lambda item: -item[1])[:top_logprobs] if top_logprobs else ()
-            tokens.append(SampledToken(id, after[id], tuple(tops)))
-            so_far = (*so_far, id)
+            tokens.append(SampledToken(id, node.children[id].logprob, node.top_logprobs))
+            node = node.children[id]
         return tokens
 
-    def next_tokens(self, request: Request, start: int) -> list[TokenProbability]:
+    def next_tokens(self, engine: Engine) -> list[TokenProbability]:
         """Return the probability of each token to come next, the likeliest under the model first."""
-        so_far = tuple(request.ids[start:])
-        following = dict.fromkeys(self._tokens[so_far], 0.0)
+        request = self._request
+        (logprobs,) = next_logprobs(engine, [(request, request.ids)])
+        following = dict.fromkeys(logprobs, 0.0)
+        num_generated = len(request.ids) - len(self._before)
         for ids, one in zip(self.ids, self.probabilities, strict=True):
-            ends = sorted(request.end_ids, key=self._tokens[so_far].__getitem__)
-            id = ids[len(so_far)] if len(ids) > len(so_far) else ends[-1] if ends else None
+            ends = sorted(request.end_ids, key=logprobs.__getitem__)
+            id = ids[num_generated] if len(ids) > num_generated else ends[-1] if ends else None
             if id is not None:
                 following[id] += one.probability
         total = sum(following.values()) or 1.0
-        logprobs = self._tokens[so_far]
         tokens = [TokenProbability(id, logprobs[id], weight / total) for id, weight in following.items()]
         return sorted(tokens, key=lambda one: -one.logprob)
 

@@ -120,10 +120,12 @@ class Guide:
     def allowed(self, state: State, left: int) -> npt.NDArray[np.bool_]:
         """Return which tokens may come if up to `left` are still generated, [V].
 
-        If these are too few for a match, only those that lead to one as soon as possible.
+        If these are too few for a match, only those that lead to one as soon as possible; none where the answer matches
+        already, so that it ends.
         """
         costs = self.costs(state)
-        return costs < min(max(left, int(costs.min(initial=NEVER)) + 1), NEVER)
+        nearest = 0 if self.is_match(state) else int(costs.min(initial=NEVER)) + 1
+        return costs < min(max(left, nearest), NEVER)
 
     def is_free(self, state: State) -> bool:
         """Return whether any token may come."""

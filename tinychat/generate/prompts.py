@@ -28,6 +28,8 @@ class Source:
     """White space between its translation and the one before."""
     cut: str = ""
     """The sentence, if it is longer than the context, so that its end is not read."""
+    is_blank: bool = False
+    """Whether it is white space alone, or nothing: then there is nothing to translate."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class PromptEncoder:
 
     def _make_source(self, text: str, space: str = "") -> Source:
         ids = self._encode_source(text) or ()
-        return Source(ids[: self.context_length], space, text if len(ids) > self.context_length else "")
+        cut = text if len(ids) > self.context_length else ""
+        return Source(ids[: self.context_length], space, cut, is_blank=not text.strip())
 
     def _encode_source(self, text: str) -> tuple[int, ...] | None:
         if self.source_tokenizer is None:

@@ -45,8 +45,11 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 
 
 def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
-    """Mask the logits [B, V] of all but the likeliest tokens that sum to `top_p` (Holtzman et al. 2020, §3.1)."""
-    ordered, order = logits.sort(dim=-1, descending=True)
+    """Mask the logits [B, V] of all but the likeliest tokens that sum to `top_p` (Holtzman et al. 2020, §3.1).
+
+    Of tokens with equal logits those with lower ids count as likelier, as in the native engine.
+    """
+    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
     probabilities = ordered.softmax(dim=-1)
     likelier = probabilities.cumsum(dim=-1) - probabilities  # 0 for the likeliest token, which is always kept
     # At least the smallest f32: one below it would be 0 in f32, and mask all.

@@ -5,11 +5,13 @@ are finished.
 """
 
 import math
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from tinychat.errors import Interrupted
+from tinychat.config.settings import Settings
+from tinychat.errors import TinychatError
 from tinychat.events import Candidates, Finished, FinishReason, Notice, Record, SettingsChanged, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.beam_search import BeamSearch
@@ -22,6 +24,13 @@ MAX_CALL_SECONDS = 0.015
 """Duration of a call of the engine: keys and Ctrl-C act within this time."""
 MIXED_CALL_SECONDS = 0.002
 """The same where some answers get one token a call, by their controls, and wait for others that get many."""
+
+
+def count_sequences(settings: Settings) -> int:
+    """Return the number of sequences that are extended for one answer: its beams, or the answers it is the best of."""
+    if settings.choices:
+        return 1
+    return settings.num_beams if settings.num_beams > 1 or settings.greedy else settings.best_of
 
 
 class Batch:
@@ -37,14 +46,21 @@ class Batch:
         self._groups: dict[Answer, _BestOf] = {}
         self._searches: dict[Answer, BeamSearch] = {}
         self._choosing: set[Answer] = set()
-        self._choices: tuple[tuple[object, ...], Choices] | None = None
+        self._choices: dict[Answer, tuple[tuple[object, ...], Choices]] = {}  # with what they depend on
         self._next_slot = 0
+
+    @property
+    def num_sequences(self) -> int:
+        """The number of sequences that are extended: an answer may have several."""
+        beams = (self._searches[answer].num_beams for answer in self.answers if answer in self._searches)
+        return len(self.answers) + sum(num - 1 for num in beams)
 
     def add(self, answer: Answer) -> None:
         """Add an answer; one that is alone reuses the KV cache of the previous answer."""
         settings = answer.request.settings
-        if settings.best_of > 1 and not (settings.greedy or settings.choices or settings.num_beams > 1):
-            seeds = range(answer.request.seed, answer.request.seed + settings.best_of)
+        num_candidates = 1 if settings.num_beams > 1 else count_sequences(settings)
+        if num_candidates > 1:
+            seeds = range(answer.request.seed, answer.request.seed + num_candidates)
             group = _BestOf(answer, [answer.sibling(seed) for seed in seeds])
             self._groups.update(dict.fromkeys(group.candidates, group))
             answers = group.candidates
@@ -87,7 +103,7 @@ class Batch:
         if any(answer.healing for answer in self.answers) and not self.should_stop():
             self._heal()
         unfinished: list[Answer] = []
-        stop = self.should_stop()
+        stop, until = self.should_stop(), time.perf_counter() + MAX_CALL_SECONDS
         for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
             if answer.finished is None:
                 yield answer, answer.refresh()
@@ -101,7 +117,7 @@ class Batch:
             elif answer.is_over:
                 yield answer, answer.finish("end")
             elif answer in self._choosing and answer.request.settings.choices:
-                yield answer, self._choose(answer)
+                yield answer, self._choose(answer, until)
             elif search and search.is_over:
                 yield answer, answer.conclude(search.best, self.engine)
             else:
@@ -115,10 +131,11 @@ class Batch:
             seconds = MIXED_CALL_SECONDS if is_mixed else MAX_CALL_SECONDS
             generated = iter(self.engine.extend(list(chain(*requests)), n, top_logprobs, seconds))
             for (answer, search), own in zip(searched, requests, strict=True):
+                tokens = [next(generated) for _ in own]
                 if search:
-                    search.advance([next(generated) for _ in own])
-                else:
-                    yield answer, answer.update(next(generated), self.engine, self.should_stop)
+                    search.advance(tokens)
+                elif answer.finished is None:  # it was not removed
+                    yield answer, answer.update(tokens[0], self.engine, self.should_stop)
 
     def _heal(self) -> None:
         """Choose how the answers begin that heal their prompts: a few calls of the engine, for all of them together."""
@@ -134,21 +151,21 @@ class Batch:
             if request.settings.num_beams > 1:
                 self._searches[answer] = answer.search()
 
-    def _choose(self, answer: Answer) -> Iterator[Record]:
-        try:
-            choices = self._choices_of(answer)
-        except Interrupted:
-            yield from answer.finish("interrupted")
-        else:
+    def _choose(self, answer: Answer, until: float) -> Iterator[Record]:
+        """Weigh the choices of an answer until a time, so that other answers go on; then draw one."""
+        choices = self._choices_of(answer)
+        if choices.weigh(self.engine, lambda: time.perf_counter() >= until or self.should_stop()):
             yield from answer.choose(choices, self.engine)
 
     def _choices_of(self, answer: Answer) -> Choices:
-        """Return the choices of an answer; those of the previous one if it differs in its random numbers alone."""
+        """Return the choices of an answer; those of another one if that differs in its random numbers alone."""
         request = answer.request
-        key = (request.ids, request.source, replace(request.settings, seed=None))
-        if self._choices is None or self._choices[0] != key:
-            self._choices = (list(request.ids), *key[1:]), answer.weigh_choices(self.engine, self.should_stop)
-        return self._choices[1]
+        settings = replace(request.settings, seed=None)
+        key = (list(request.ids), request.source, request.end_ids, settings, answer.top_logprobs)
+        if answer not in self._choices or self._choices[answer][0] != key:
+            shared = next((choices for other, choices in self._choices.values() if other == key), None)
+            self._choices[answer] = key, shared or answer.make_choices()
+        return self._choices[answer][1]
 
     def remove(self, answer: Answer) -> list[Record]:
         """End an answer as interrupted, also during a step; return its last records, of what there is by now."""
@@ -170,6 +187,7 @@ class Batch:
         self._groups.pop(answer, None)
         self._searches.pop(answer, None)
         self._choosing.discard(answer)
+        self._choices.pop(answer, None)
 
     def close(self) -> None:
         """End unfinished answers as interrupted; their last records are lost."""
@@ -243,7 +261,11 @@ class _BestOf:
         return sum(logprobs) / len(logprobs) if logprobs else -math.inf
 
 
-def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Generator[tuple[Answer, Record]]:
+def drive(
+    *batches: Batch,
+    admit: Callable[[], bool] = lambda: False,
+    outlives: Callable[[Answer, TinychatError], bool] = lambda answer, error: False,
+) -> Generator[tuple[Answer, Record]]:
     """Run batches, one for each engine, in turns until all their answers are finished; yield records with their answer.
 
     The last record of each answer is its only `Finished`. An error, or closing this generator, ends the answers that
@@ -252,15 +274,23 @@ def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Generat
     `admit` is called before each round of steps; it may add answers to the batches. It returns whether to call it again
     even if no answer is left. An error that it raises ends the run.
 
+    `outlives` is called with an error that concerns one answer, such as a pattern that it cannot match. If it returns
+    true, this answer leaves without a last record, and the others go on; else the error is raised.
+
     Raises:
-        GenerationError: If the model gave NaN or infinite logits.
+        GenerationError: If the model gave NaN or infinite logits, or an answer cannot be as its settings ask.
     """
     try:
         while admit() or any(batch.answers for batch in batches):
             for batch in batches:
                 for answer, records in batch.step():
-                    for record in records:
-                        yield answer, record
+                    try:
+                        for record in records:
+                            yield answer, record
+                    except TinychatError as error:
+                        if not outlives(answer, error):
+                            raise
+                        batch.remove(answer)
     finally:
         for batch in batches:
             batch.close()
@@ -277,7 +307,7 @@ def answer_all(
     batch, waiting = Batch(engine, should_stop), iter(answers)
 
     def admit() -> bool:
-        while len(batch.answers) < engine.batch_size and (answer := next(waiting, None)) is not None:
+        while batch.num_sequences < engine.batch_size and (answer := next(waiting, None)) is not None:
             batch.add(answer)
         return False
 

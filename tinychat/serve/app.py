@@ -75,8 +75,12 @@ class Service:
         A page could have its own name lead to this machine (DNS rebinding).
         """
         if self.options.api_key is None:
-            names = [_host_name(request, "host", "//"), _host_name(request, "origin")]
-            if any(name not in (None, *LOCAL_NAMES, self.options.host) for name in names):
+            names = [
+                _host_name(request, header, prefix)
+                for header, prefix in (("host", "//"), ("origin", ""))
+                if header in request.headers
+            ]
+            if any(name not in (*LOCAL_NAMES, self.options.host) for name in names):
                 raise ApiError(403, "this server is for this machine alone: others need --host and a key")
         elif request.url.path != "/health":
             scheme, _, key = request.headers.get("authorization", "").partition(" ")
@@ -134,7 +138,7 @@ class _Endpoint:
 
 
 def _host_name(request: Request, header: str, prefix: str = "") -> str | None:
-    """Return the name of the machine that a header names, if any.
+    """Return the name of the machine that a header names; None if it names none, as `null` of a sandboxed page.
 
     Raises:
         ApiError: If it is no address, such as one with an open bracket.

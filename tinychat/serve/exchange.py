@@ -14,6 +14,7 @@ from tinychat.errors import TinychatError
 from tinychat.events import Finished, Notice, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import derive_seed, fresh_seed
+from tinychat.generate.stream import count_sequences
 from tinychat.serve.requests import ApiError, Ask, Prompt
 from tinychat.serve.responses import (
     Choice,
@@ -177,7 +178,8 @@ class Exchange:
         for choice in choices:
             prompt = ask.prompts[choice.index // ask.n]
             make = partial(_make_answer, prompt, ask, derive_seed(seed, choice.index))
-            self._choices[AnswerJob(self._post, self._deadline, make=make)] = choice
+            job = AnswerJob(self._post, self._deadline, make=make, num_sequences=count_sequences(ask.settings))
+            self._choices[job] = choice
         self._submit([*self._choices])
         return choices
 

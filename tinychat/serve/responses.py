@@ -143,7 +143,10 @@ def text_of_prompt(prompt: Prompt, model: OpenModel) -> str:
 
 
 def scored_tokens(score: Scored, prompt: Prompt, model: OpenModel) -> list[Token]:
-    """Return the tokens of a prompt that was scored; those that begin every text count only where ids were given."""
+    """Return the tokens of a prompt that was scored; those that begin every text count only where ids were given.
+
+    Their texts joined are the prompt: a space that a chat's template puts before it is left out of the first one.
+    """
     decoder, tokens = model.tokenizer.stream(), list[Token]()
     for id, one in zip(score.ids, score.tokens, strict=True):
         if prompt.ids is None and not tokens and id in model.vocabulary.silent_ids:
@@ -154,4 +157,13 @@ def scored_tokens(score: Scored, prompt: Prompt, model: OpenModel) -> list[Token
         tokens.append(Token(id, text, math.nan if one is None else one.logprob, 0.0, named))
     if tokens:
         tokens[-1] = tokens[-1]._replace(text=tokens[-1].text + decoder.flush())
+    if prompt.ids is None and _count_spaces(token.text for token in tokens) > _count_spaces([prompt.text]):
+        first = next(index for index, token in enumerate(tokens) if token.text)
+        tokens[first] = tokens[first]._replace(text=tokens[first].text[1:])
     return tokens
+
+
+def _count_spaces(texts: Iterable[str]) -> int:
+    """Return the number of spaces at the beginning of texts, joined."""
+    text = "".join(texts)
+    return len(text) - len(text.lstrip(" "))

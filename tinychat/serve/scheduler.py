@@ -1,7 +1,8 @@
 """Generates the answers of several clients as one batch, in a thread of its own.
 
-Answers join the batch as places get free, first come first served. What a client gets depends on its own request alone:
-an error of one answer ends that answer, and one whose client has left gives its place to the next.
+Answers join the batch as places get free, first come first served: among those of one sequence, and among those of
+several. What a client gets depends on its own request alone: an error of one answer ends that answer, and one whose
+client has left gives its place to the next.
 """
 
 import threading
@@ -64,6 +65,8 @@ class AnswerJob(Job):
     """An answer to generate: `make` returns it, in the thread of the scheduler."""
 
     make: Callable[[OpenModel], Answer] = field(kw_only=True)
+    num_sequences: int = 1
+    """Number of sequences that are extended for it: its beams, or the answers it is the best of."""
 
 
 @dataclass(eq=False)
@@ -91,7 +94,10 @@ class Stopped(TinychatError):
 
 
 class Scheduler:
-    """Does the jobs of all clients; `max_batch` answers at once, by default those with which the engine is fast."""
+    """Does the jobs of all clients; `max_batch` sequences at once, by default those with which the engine is fast.
+
+    An answer may have more by itself, as the best of many has: then it is the only one of several sequences.
+    """
 
     def __init__(self, model: OpenModel, *, max_queue: int, max_batch: int | None = None) -> None:
         self._model, self._engine = model, model.engine
@@ -183,7 +189,7 @@ class Scheduler:
             self._drop_waiting()
         self._end_running(batch)  # before others leave the queue: they would be lost if it failed
         with self._condition:
-            new = [self._waiting.popleft() for _ in range(min(self._places - len(batch.answers), len(self._waiting)))]
+            new = self._take_waiting()
             scores = [self._new_scores.popleft() for _ in range(len(self._new_scores))]
         for job in new:
             try:
@@ -195,6 +201,36 @@ class Scheduler:
                 self._add(job, error)
         self._scoring += ((job, self._scorer(job)) for job in scores)
         return True
+
+    def _take_waiting(self) -> list[AnswerJob]:
+        """Take the answers from the queue that may begin.
+
+        One of several sequences never takes the last place, so that those of one sequence, which may pass it, are
+        answered meanwhile; and these leave it the places that it waits for.
+        """
+        new: list[AnswerJob] = []
+        costs = [self._cost(job) for job in self._running.values()]
+        narrow = costs.count(1)
+        wide, wanted = sum(costs) - narrow, 0
+        for job in self._waiting:
+            cost = self._cost(job)
+            if cost == 1 and narrow < self._places - max(wide, wanted):
+                narrow += 1
+            elif cost > 1 and not wanted and narrow + wide + cost <= self._places:
+                wide += cost
+            elif cost > 1:
+                wanted = wanted or cost
+                continue
+            else:
+                break
+            new.append(job)
+        for job in new:
+            self._waiting.remove(job)
+        return new
+
+    def _cost(self, job: AnswerJob) -> int:
+        """Return the number of places that an answer takes."""
+        return max(1, min(job.num_sequences, self._places - 1))
 
     def _has_work(self) -> bool:
         return bool(self._running or self._waiting or self._scoring or self._new_scores)

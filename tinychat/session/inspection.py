@@ -126,8 +126,9 @@ def probabilities_at(model: OpenModel, turn: Turn, index: int) -> list[TokenProb
     """
     request = request_at(model, turn, index)
     if request.settings.choices:
-        start = len(request.ids) - index
-        return Choices.weigh(model.engine, request, start, model.tokenizer).next_tokens(request, start)
+        choices = Choices(request, len(request.ids) - index, model.tokenizer)
+        choices.weigh(model.engine)
+        return choices.next_tokens(model.engine)
     probabilities, bans = model.engine.probabilities(request), request.settings.ban
     if not bans:
         return probabilities

@@ -134,8 +134,8 @@ class NativeEngine:
         self._level = level or levels_here()[0]
         self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
-        self._sequences: dict[int, int] = {}
-        self._spare: list[int] = []
+        self._sequences: dict[int, int] = {}  # by slot, that of the latest call last
+        self._scoring: int | None = None
         self._load_reference = load_reference
         self._reference: EngineLoading | None = None
         self.reload(info)
@@ -177,9 +177,9 @@ class NativeEngine:
 
     def close(self) -> None:
         """Free the model and all sequences."""
-        for sequence in (*self._sequences.values(), *self._spare):
+        for sequence in (*self._sequences.values(), self._scoring):
             self._kernel.native_free_sequence(self._model, sequence)
-        self._sequences, self._spare = {}, []
+        self._sequences, self._scoring = {}, None
         self._kernel.native_free_model(self._model)
         self._model = None
 
@@ -270,7 +270,7 @@ class NativeEngine:
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
         """Yield the log-probabilities of each window's tokens but the first, and the entropies of their predictions."""
-        sequence = self._spare_sequence()
+        sequence = self._scoring = self._scoring or self._new_sequence()
         for ids_here, scored in score_windows(ids, self.context_length):
             window = _array(ids_here)
             length = len(window)
@@ -278,7 +278,6 @@ class NativeEngine:
             arguments = (_address(window), length, logprobs, entropies, self._tuner.faster(is_wide=True))
             self._check(self._kernel.native_score(self._model, sequence, *arguments))
             yield logprobs[scored : length - 1], entropies[scored : length - 1]
-        self._spare.append(sequence)
 
     @property
     def _inside(self) -> Engine:
@@ -312,11 +311,20 @@ class NativeEngine:
         return is_known and (bool(request.source) or not self.config.encoder_decoder)
 
     def _arrange(self, requests: Sequence[Request]) -> None:
-        """Give each request the kernel's sequence of its slot, or an unused one."""
-        slots = {request.slot for request in requests}
-        self._spare += [self._sequences.pop(slot) for slot in list(self._sequences) if slot not in slots]
-        for slot in slots - set(self._sequences):
-            self._sequences[slot] = self._spare_sequence()
+        """Give each request the kernel's sequence of its slot, or else an unused one.
+
+        Sequences of other slots are kept, up to `batch_size` in all: they may be asked for again in the next call.
+        """
+        slots = dict.fromkeys(request.slot for request in requests)
+        others = [slot for slot in self._sequences if slot not in slots]  # that of the earliest call first
+        missing = sum(slot not in self._sequences for slot in slots)
+        excess = len(self._sequences) + missing - max(self.batch_size, len(slots))
+        unused = [self._sequences.pop(slot) for slot in others[: max(0, excess)]]
+        for slot in slots:
+            known = self._sequences.pop(slot, None)
+            self._sequences[slot] = known or (unused.pop() if unused else self._new_sequence())
+        for sequence in unused:
+            self._kernel.native_free_sequence(self._model, sequence)
         for request in requests if self.config.encoder_decoder else ():
             source = _array(request.source or ())
             sequence = self._sequences[request.slot]
@@ -332,9 +340,7 @@ class NativeEngine:
                 "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
             )
 
-    def _spare_sequence(self) -> int:
-        if self._spare:
-            return self._spare.pop(0)
+    def _new_sequence(self) -> int:
         sequence: int | None = self._kernel.native_new_sequence(self._model)
         if not sequence:
             raise GenerationError("there is no memory for another sequence", "ask for fewer at once")
