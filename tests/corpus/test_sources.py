@@ -336,6 +336,11 @@ def test_commas_of_a_table_of_one_column_belong_to_its_texts(tmp_path: Path) -> 
     assert corpus.notices == ()
 
 
+def test_quotes_in_a_table_of_one_column_are_those_of_its_format(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.tsv", 'text\n"Go" he\tsaid.\n"Stay, I said.\nWell.\n')
+    assert list(read(tmp_path, [path]).documents()) == ['"Go" he\tsaid.', '"Stay, I said.', "Well."]
+
+
 def test_cells_beyond_the_header_are_told(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", f"id,text\n1,{LONG}\n2,one, two, three\n3,{LONG},\n")
     corpus = read(tmp_path, [path], column="text")
@@ -541,11 +546,18 @@ def test_an_instruction_is_asked_with_its_input(tmp_path: Path) -> None:
 
 
 def test_messages_without_text_are_told(tmp_path: Path) -> None:
-    messages = [{"role": "user", "content": [{"type": "image_url"}]}, *({"role": r, "content": t} for r, t in HELLO)]
+    messages = [
+        {"role": "user", "content": [{"type": "image_url"}]},
+        {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "hello"}]},
+        {"role": "bot", "content": "hi"},
+    ]
     path = write(tmp_path / "t.jsonl", json.dumps({"messages": messages}))
     corpus = read(tmp_path, [path], mode="chat")
     assert [turns(conversation) for conversation in corpus.conversations()] == [HELLO]
-    assert corpus.notices == (f"{path}: messages without text left out: 1, the first by 'user'",)
+    assert corpus.notices == (
+        f"{path}: parts of messages without text, such as pictures, left out: 2",
+        f"{path}: messages without text left out: 1, the first by 'user'",
+    )
 
 
 def test_a_plain_text_is_not_a_conversation(tmp_path: Path) -> None:

@@ -70,15 +70,17 @@ def test_each_side_of_a_translation_has_its_own_tokens(tmp_path: Path) -> None:
     assert (target.vocab_size, source.vocab_size) == (6, 6)
 
 
-def test_rows_are_cut_to_what_a_model_reads(tmp_path: Path) -> None:
+def test_predicted_ids_are_those_that_a_model_reads_and_none_that_a_row_begins_with(tmp_path: Path) -> None:
     corpus = TextCorpus("given", "translation", [InlineTexts(("one two three\tuno dos tres", "a b\tuno"), "given")])
     target, source = (
         train_tokenizer("whitespace", side, None, ("begin", "end")) for side in (corpus.target_side, corpus.source_side)
     )
     rows = encode_rows(corpus, target, tmp_path, source_tokenizer=source)
-    cut = rows.cut(2)
-    assert shown(cut, target) == ["<|begin|> uno dos", "<|begin|> uno<|end|>"]
-    assert cut.count_predicted(2) == rows.count_predicted(2) == 4
+    assert target.decode(rows.predicted(2).tolist()) == "uno dos uno"
+    assert len(rows.predicted(2)) == rows.count_predicted(2) == 4
+    assert Rows(rows.ids, rows.starts, rows.ends, prefix=(7,)).predicted(2).tolist() == [
+        *rows.row(0)[:2], *rows.row(1)[:2]
+    ]  # fmt: skip
 
 
 def test_one_running_text_has_no_rows(tmp_path: Path) -> None:
@@ -336,6 +338,24 @@ def test_what_stands_before_the_first_mark_is_learned() -> None:
     assert UserLossMask(USER, BOT, fraction=0.0, seed=1).mask(np.array([20, 21, END, USER, 10]), 0).tolist() == [
         True, True, False, False
     ]  # fmt: skip
+
+
+def test_a_window_that_begins_within_a_message_knows_who_speaks() -> None:
+    messages = ([USER, *[10] * 9, END], [BOT, *[20] * 5, END])
+    ids = np.array([id for message in messages * 100 for id in message], np.uint16)
+    batches = Batches(ids, 4, 8, seed=1, loss_mask=UserLossMask(USER, BOT, fraction=0.0, seed=1))
+    rows = [batches.batch(step) for step in range(20)]
+    counted = {int(id) for batch in rows for id in batch.targets[batch.targets != IGNORED]}
+    assert counted == {BOT, 20, END}
+    replies = [(targets != IGNORED)[targets != 10] for batch in rows for targets in batch.targets if 20 in targets]
+    assert len(replies) > 20
+
+
+def test_before_the_first_message_of_a_text_nobody_speaks() -> None:
+    ids = np.array([20, 21, 22, 23, 24, END, USER, 10, 11, END], np.uint16)
+    (source,) = Batches(ids, 3, 1, seed=1, loss_mask=UserLossMask(USER, BOT, fraction=0.0, seed=1)).sources
+    assert [source._cut(start).speaker for start in range(7)] == [None] * 7
+    assert source._cut(6).ids.tolist() == [USER, 10, 11, END]
 
 
 def test_the_fold_of_a_document_is_that_of_its_ids_among_those_that_are_counted() -> None:

@@ -182,6 +182,38 @@ def test_characters_beyond_a_small_vocabulary_are_told_too() -> None:
     )
 
 
+def test_what_small_vocabularies_lack_of_chats_and_of_each_side_of_pairs_is_told() -> None:
+    Path("talk.jsonl").write_text('{"prompt": "aab", "completion": "aac"}\n' * 30, encoding="utf-8")
+    chat = read("talk.jsonl", tokenizer="char", vocab_size=6)
+    assert chat.notices[-1] == "30 of 180 characters are unknown to this vocabulary and are left out: c"
+    pairs = read("talk.jsonl", mode="translation", tokenizer="char", vocab_size=3)
+    assert [notice.rpartition(" ")[2] for notice in pairs.notices] == ["b", "c"]
+    Path("words.jsonl").write_text('{"prompt": "a a b", "completion": "a c d"}\n' * 30, encoding="utf-8")
+    words = read("words.jsonl", tokenizer="whitespace", vocab_size=5, mode="chat")
+    assert words.notices[-1] == "60 of 180 words are unknown to this vocabulary and are left out: c d"
+
+
+def test_nothing_is_said_of_a_vocabulary_that_lacks_nothing() -> None:
+    Path("talk.jsonl").write_text('{"prompt": "aab", "completion": "aac"}\n' * 30, encoding="utf-8")
+    for kind, mode in (("char", "chat"), ("whitespace", "chat"), ("wordpiece", "chat"), ("char", "translation")):
+        assert not any("unknown" in notice for notice in read("talk.jsonl", tokenizer=kind, mode=mode).notices)
+
+
+@pytest.mark.parametrize(("fields", "said"), [({"role_tokens": False}, True), ({}, False)])
+def test_a_fraction_of_user_tokens_without_role_tokens_is_told(fields: dict[str, Any], said: bool) -> None:
+    Path("talk.jsonl").write_text('{"prompt": "aab", "completion": "aac"}\n' * 30, encoding="utf-8")
+    text = read("talk.jsonl", user_loss_fraction=0.25, **fields)
+    assert ("--user-loss-fraction 0.25 has no effect without role tokens" in text.notices) == said
+
+
+def test_pairs_of_which_one_side_is_longer_than_the_context_are_counted() -> None:
+    pairs = [("a" * 20, "b"), ("a", "b" * 20), ("a" * 8, "b" * 8)]
+    lines = (json.dumps({"prompt": source, "completion": target}) for source, target in pairs)
+    Path("pairs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    text = read("pairs.jsonl", mode="translation", tokenizer="char")
+    assert [text.count_truncated(length) for length in (30, 12, 4)] == [0, 2, 3]
+
+
 def test_a_text_of_which_nothing_is_known_is_one_error(letters: Path, tmp_path: Path) -> None:
     (tmp_path / "more.txt").write_text("12345" * 500, encoding="utf-8")
     run = make(letters)

@@ -107,6 +107,14 @@ def test_names_in_any_script_are_kept_as_given_and_taken_whatever_their_case() -
     assert prepare_run(recipe).name == "novel-2"
 
 
+@pytest.mark.parametrize(("mode", "suffix"), [("chat", ".jsonl"), ("translation", ".jsonl"), (None, ".txt")])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a byte order mark"])
+def test_records_of_pairs_are_recognized_on_standard_input(mode: str | None, suffix: str, mark: bytes) -> None:
+    pairs = b'{"source": "one", "target": "uno"}\n{"source": "two", "target": "dos"}\n'
+    run = prepare_run(Recipe(sources=("-",), mode=mode), stdin=io.BytesIO(mark + pairs))
+    assert (run.path / f"stdin{suffix}").read_bytes() == mark + pairs
+
+
 def test_runs_that_begin_at_the_same_time_leave_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe, all_have_read = Recipe(sources=("novel.txt",)), threading.Barrier(3)
     void = prepare_run(recipe)

@@ -247,6 +247,12 @@ def test_a_text_too_short_to_keep_a_part_is_trained_on_whole() -> None:
     assert any("validation" in notice for notice in made.notices)
 
 
+def test_a_context_may_be_longer_than_what_is_held_out() -> None:
+    made = plan(Recipe(steps=100, context_length=256, validation_fraction=1e-4), seconds=None)
+    assert (made.val_tokens, made.config.context_length) == (100, 256)
+    assert not any("context" in notice for notice in made.notices)
+
+
 def test_a_text_of_one_token_is_refused() -> None:
     with pytest.raises(SourceError, match="1 token"):
         plan(characters=1)

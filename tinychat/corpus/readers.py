@@ -286,7 +286,9 @@ def _messages(record: Record, notes: Notes) -> list[Message]:
         else:
             role, text = ("user", "assistant")[number % 2], turn
         if isinstance(text, list):  # the content parts of OpenAI's API
-            text = "\n".join(texts) if (texts := [*filter(None, map(_part_text, text))]) else None
+            texts = [*filter(None, map(_part_text, text))]
+            notes.add("parts of messages without text, such as pictures, left out: {count}", len(text) - len(texts))
+            text = "\n".join(texts) if texts else None
         if role not in ROLES:
             notes.add("messages left out that neither user nor bot says: {count}, the first by {first}", 1, repr(role))
         elif not isinstance(text, str):
@@ -363,7 +365,7 @@ def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
     sample = list(islice(rows, SAMPLE))
     header = _header(sample, {name.strip().lower() for name in (part.field or "").split(",")})
     if header is not None and len(header) == 1 and max(map(len, sample)) > 1:  # what separates there belongs to texts
-        dialect = {"delimiter": UNIT_SEPARATOR}
+        dialect = dialect | {"delimiter": UNIT_SEPARATOR}
         lines = read_lines(part.path, part.pieces(notes))
         rows, sample = filter(None, csv.reader(lines, **dialect)), []
         next(rows)

@@ -19,6 +19,7 @@ from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.tokenizer.token_cache import Ids, encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Rows, encode_rows, join_splits
+from tinychat.train.data import find_unknown
 from tinychat.train.evaluation import evaluate, make_samples
 from tinychat.train.split import VALIDATION_FRACTION, Part, TextSplit, cut_validation
 
@@ -75,7 +76,7 @@ def score(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
     source_tokenizer = source if info.mode == "translation" else None
-    texts = _read(info, corpus, tokenizer, source_tokenizer, part)
+    texts, notices = _read(info, corpus, tokenizer, source_tokenizer, part)
     ids = texts.flat() if isinstance(texts, Rows) else texts
     if len(ids) < 2:
         problem = f"the {part} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
@@ -86,15 +87,15 @@ def score(
     choose_matmul_precision(device)
     model = load_model(info, device)
     result = evaluate(model, texts, overlap=overlap)
-    read = texts.cut(model.config.context_length).flat() if isinstance(texts, Rows) else ids[1:]
-    characters = tokenizer.count_characters(read)
+    predicted = texts.predicted(model.config.context_length) if isinstance(texts, Rows) else ids[1:]
+    characters = tokenizer.count_characters(predicted)
     exact_match = None
     if exact and isinstance(texts, Rows):
         encoder = PromptEncoder(tokenizer, model.config.context_length, source_tokenizer=source_tokenizer)
         exact_match = exact_match_rate(model, texts, encoder)
     bits_per_character = result.bits_per_character(characters / result.tokens)
     measured = (result.loss, result.perplexity, bits_per_character, result.tokens, characters, result.accuracy)
-    return Score(*measured, exact_match, corpus.notices)
+    return Score(*measured, exact_match, (*corpus.notices, *notices))
 
 
 def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder) -> float:
@@ -115,8 +116,10 @@ def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEnco
 
 def _read(
     info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, source_tokenizer: Tokenizer | None, part: Part
-) -> Rows | Ids:
+) -> tuple[Rows | Ids, list[str]]:
     """Encode a part: in rows if the model was trained on documents or pairs as rows, else as one running text.
+
+    Return it with a notice about what the vocabulary lacks of the whole text, if that is anything.
 
     Sources that are running texts have no documents: they are read as such, however the model was trained.
 
@@ -134,11 +137,14 @@ def _read(
     if has_rows and running:
         raise SourceError(f"{running[0]} is one running text, and other sources have documents", "evaluate it alone")
     texts: list[Ids | Rows] = []
+    parts: list[Ids | Rows] = []
     for source in corpus.sources:
         if info.mode != "translation" and not has_rows:
-            ids = encode_corpus(source.corpus, tokenizer, folder, template=template).ids
-            texts.append(split.take(part, ids, tokenizer))
+            texts.append(encode_corpus(source.corpus, tokenizer, folder, template=template).ids)
+            parts.append(split.take(part, texts[-1], tokenizer))
         else:
             rows = encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
-            texts.append(split.take(part, rows, tokenizer, split.choose_documents(source.corpus)))
-    return join_splits([cut_validation(text, measured) for text in texts])
+            texts.append(rows)
+            parts.append(split.take(part, rows, tokenizer, split.choose_documents(source.corpus)))
+    notices = find_unknown(info.name, corpus, texts, tokenizer, source_tokenizer)
+    return join_splits([cut_validation(text, measured) for text in parts]), notices

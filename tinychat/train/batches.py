@@ -105,10 +105,10 @@ class Rows:
         source = None if self.source is None else self.source.take(indices)
         return Rows(self.ids, self.starts[indices], self.ends[indices], self.prefix, source)
 
-    def cut(self, context_length: int) -> "Rows":
-        """Return the rows without what a model of a context length never reads, but for the encoder's input."""
-        ends = np.minimum(self.ends, self.starts + context_length + 1 - len(self.prefix))
-        return Rows(self.ids, self.starts, ends, self.prefix, self.source)
+    def predicted(self, context_length: int) -> Ids:
+        """Concatenate the ids that a model predicts, in memory: as many as `count_predicted` returns."""
+        starts = self.starts if self.prefix else np.minimum(self.starts + 1, self.ends)
+        return Rows(self.ids, starts, np.minimum(self.ends, starts + context_length)).flat()
 
     def flat(self) -> Ids:
         """Concatenate the ids of all rows, in memory, without their prefix."""
@@ -179,6 +179,8 @@ class Row(NamedTuple):
     """[S], the encoder's input; None without an encoder."""
     loss_mask: Mask | None = None
     """[T], true for targets that count in the loss; None if all do."""
+    speaker: int | None = None
+    """The role token of the message that the row begins within; None if there is none, or none is asked for."""
     preceding: Ids | None = None
     """[P], the ids that precede the row in its text, for n-grams; None if the model has none."""
     history: "TextHistory | None" = None
@@ -346,6 +348,7 @@ class Windows(ShuffledRows):
         source_index: int,
         stride: int | None,
         config: ModelConfig | None = None,
+        loss_mask: "UserLossMask | None" = None,
     ) -> None:
         if len(ids) <= context_length:
             raise ValueError(f"{len(ids)} ids hold no window of {context_length} and what follows it")
@@ -353,6 +356,7 @@ class Windows(ShuffledRows):
         self.ids = np.asarray(ids)  # no copy: slicing a plain view of a memory map is three times as fast
         self.context_length, self.row_tokens = context_length, float(context_length)
         self._history = text_history(ids, config)
+        self._role_positions = None if loss_mask is None else loss_mask.find_roles(self.ids)
         self.stride = stride or context_length
         self.epoch_rows = count_windows(len(ids), context_length, self.stride)
 
@@ -366,7 +370,11 @@ class Windows(ShuffledRows):
         return starts[np.argsort(groups[starts // CHUNK], kind="stable")]
 
     def _cut(self, key: int) -> Row:
-        return cut_window(self.ids, key, self.context_length, self._history)
+        row = cut_window(self.ids, key, self.context_length, self._history)
+        roles = self._role_positions
+        if roles is None or not (before := int(np.searchsorted(roles, key))):
+            return row
+        return row._replace(speaker=int(self.ids[roles[before - 1]]))
 
 
 class Documents(ShuffledRows):
@@ -480,16 +488,27 @@ class UserLossMask(NamedTuple):
     """Fraction of user tokens that count."""
     seed: int
 
-    def mask(self, ids: Ids, index: int) -> Mask:
+    def mask(self, ids: Ids, index: int, speaker: int | None = None) -> Mask:
         """Return a mask, [T], that is true for targets that count, of the row, [T + 1], with an index in the run.
 
-        Tokens before the first role token count.
+        Tokens before the first role token are those of `speaker`, or count if that is None.
         """
-        is_role = (ids == self.user) | (ids == self.assistant)
-        last_role = np.maximum.accumulate(np.where(is_role, np.arange(len(ids)), 0))
-        is_reply = np.asarray(ids[last_role][1:] != self.user)
+        last_role = np.maximum.accumulate(np.where(self._are_roles(ids), np.arange(len(ids)), 0))
+        is_reply = np.asarray(ids[last_role] != self.user)
+        if speaker == self.user:
+            is_reply &= (last_role > 0) | (ids[0] == self.assistant)
+        is_reply = is_reply[1:]
         random = np.random.Generator(np.random.PCG64((self.seed, index)))
         return is_reply | (random.random(len(is_reply)) < self.fraction)
+
+    def find_roles(self, ids: Ids) -> Positions:
+        """Return the positions of the role tokens of a text, [N], in their order."""
+        starts = range(0, len(ids), CHUNK)  # a few at a time, as a text may fill the memory
+        parts = [start + np.flatnonzero(self._are_roles(ids[start : start + CHUNK])) for start in starts]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def _are_roles(self, ids: Ids) -> Mask:
+        return np.asarray((ids == self.user) | (ids == self.assistant))
 
 
 def make_user_loss_mask(
@@ -523,7 +542,7 @@ class Batches:
         self.sources = [
             Documents(text, context_length, batch_size, seed, index)
             if isinstance(text, Rows)
-            else Windows(text, context_length, seed, index, stride, config)
+            else Windows(text, context_length, seed, index, stride, config, loss_mask)
             for index, text in enumerate([texts] if isinstance(texts, np.ndarray) else texts)
         ]
         self.context_length, self.batch_size, self._loss_mask = context_length, batch_size, loss_mask
@@ -543,7 +562,9 @@ class Batches:
         rounds, turn = divmod(index, len(self._turns))
         source = int(self._turns[turn])
         row = self.sources[source].row(rounds * int(self._counts[source]) + int(self._previous[turn]))
-        return row if self._loss_mask is None else row._replace(loss_mask=self._loss_mask.mask(row.ids, index))
+        if self._loss_mask is None:
+            return row
+        return row._replace(loss_mask=self._loss_mask.mask(row.ids, index, row.speaker))
 
 
 def _interleave(weights: Sequence[float]) -> tuple[Positions, Positions, Positions]:

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,13 +25,14 @@ from tinychat.textutil import duration, percent
 from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
-from tinychat.tokenizer.training import count_codes, train_tokenizer
+from tinychat.tokenizer.training import count_codes, cut_documents, train_tokenizer
 from tinychat.train.batches import (
     FOLDS,
     Positions,
     Rows,
     encode_rows,
     join_splits,
+    make_user_loss_mask,
     split_folds,
 )
 from tinychat.train.planner import choose_tokenizer
@@ -54,7 +56,7 @@ READING_SPEED = 600e6
 MIN_READING_SECONDS, MAX_READING_FRACTION = 0.5, 0.75
 """Seconds after which the speed of reading is judged, and maximum fraction of a run by the clock that it may take."""
 MAX_SHOWN = 8
-"""Maximum number of unknown characters that a notice lists."""
+"""Maximum number of unknown characters, or words, that a notice lists."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +187,9 @@ class TrainingText:
     @cached_property
     def characters_per_token(self) -> float:
         """Characters per predicted token of `eval_text`; the first token of a document is not predicted."""
-        ids = _flat(self.eval_text)
-        tokens = int((self.eval_text.lengths - 1).sum()) if isinstance(self.eval_text, Rows) else len(ids)
-        return self.tokenizer.count_characters(ids) / max(1, tokens)
+        text = self.eval_text
+        ids = text.predicted(text.longest) if isinstance(text, Rows) else text
+        return self.tokenizer.count_characters(ids) / max(1, len(ids))
 
     def count_truncated(self, context_length: int) -> int:
         """Return the number of documents that are longer than a context length, or pairs of which one side is."""
@@ -342,15 +344,12 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         notices.append(
             f"{base.info.name} has seen all but {percent(split.fraction)} of this text: that part measures both"
         )
-    if base is not None and source_tokenizer:
-        notices += [*_check_codes(base.info.name, corpus.source_side, source_tokenizer)]
-        notices += [*_check_codes(base.info.name, corpus.target_side, tokenizer)]
-    elif base is not None:
-        notices += [*_check_codes(base.info.name, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
-    elif corpus.mode == "completion" and tokenizer.has_fixed_bytes:
-        ids = [text.ids if isinstance(text, Rows) else text for text in texts]
-        if sum(map(tokenizer.count_characters, ids)) < corpus.characters:  # of one that is smaller than its text needs
-            notices += [*_check_codes("this vocabulary", corpus, tokenizer)]
+    notices += find_unknown(base.info.name if base else "this vocabulary", corpus, texts, tokenizer, source_tokenizer)
+    if base is not None and not translates:
+        notices += _check_text(base, corpus, tokenizer)
+    loss_mask = make_user_loss_mask(recipe.user_loss_fraction, template, tokenizer, recipe.seed)
+    if recipe.user_loss_fraction < 1 and loss_mask is None:
+        notices.append(f"--user-loss-fraction {recipe.user_loss_fraction:g} has no effect without role tokens")
     return TrainingText(
         facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
         tuple(notices), split.fraction, base, is_known,
@@ -484,17 +483,47 @@ def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
     return "\n" if corpus.single and not tokenizer.unknown("\n") else ""
 
 
-def _check_codes(name: str, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
-    """Yield a notice about the characters of a text that a vocabulary of some name lacks, if there are any."""
-    counts = count_codes(chunk.text for chunk in corpus.chunks())
-    unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
+def find_unknown(
+    name: str,
+    corpus: SourceCorpus,
+    texts: Sequence[Ids | Rows],
+    tokenizer: Tokenizer,
+    source_tokenizer: Tokenizer | None = None,
+) -> list[str]:
+    """Return a notice about what the vocabulary of that name lacks of a corpus, for each side of translations.
+
+    `texts` are all ids of each source of the corpus: it is only read again if they may not be all of its text.
+    """
+    ids = [text.ids if isinstance(text, Rows) else text for text in texts]
+    if source_tokenizer is None:
+        return [*_check_codes(name, corpus, ids, tokenizer)]
+    sources = [text.source.ids for text in texts if isinstance(text, Rows) and text.source is not None]
+    return [
+        *_check_codes(name, corpus.source_side, sources, source_tokenizer),
+        *_check_codes(name, corpus.target_side, ids, tokenizer),
+    ]
+
+
+def _check_codes(name: str, corpus: Corpus, ids: Sequence[Ids], tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield a notice about the characters, or words, of a text that a vocabulary lacks, if there are any."""
+    if tokenizer.has_fixed_bytes and sum(map(tokenizer.count_characters, ids)) >= corpus.characters:
+        return
+    if tokenizer.kind == "whitespace":
+        words = (word for text in cut_documents(corpus.chunks()) for word in text.split())
+        counts, between, unit = Counter(words), " ", "words"
+    else:
+        parts = (
+            [item.text] if isinstance(item, Chunk) else [one.text for one in item.messages] for item in corpus.items()
+        )
+        counts, between, unit = count_codes(chain.from_iterable(parts)), "", "characters"
+    unknown = {text: counts[text] for text in tokenizer.unknown(between.join(sorted(counts)))}
     if unknown:
-        shown = sorted(unknown, key=lambda char: -unknown[char])[:MAX_SHOWN]
+        shown = sorted(unknown, key=lambda text: -unknown[text])[:MAX_SHOWN]
         more = f" and {len(unknown) - MAX_SHOWN} more" if len(unknown) > MAX_SHOWN else ""
         fate = "are left out" if (id := tokenizer.special("unknown")) is None else f"become {tokenizer.token_text(id)}"
         yield (
-            f"{sum(unknown.values()):,} of {corpus.characters:,} characters are unknown to {name} and {fate}: "
-            f"{' '.join(char if char.isprintable() else repr(char)[1:-1] for char in shown)}{more}"
+            f"{sum(unknown.values()):,} of {counts.total():,} {unit} are unknown to {name} and {fate}: "
+            f"{' '.join(text if text.isprintable() else repr(text)[1:-1] for text in shown)}{more}"
         )
 
 

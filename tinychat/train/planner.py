@@ -277,7 +277,8 @@ def make_plan(
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
     val_tokens = sum(split.val_tokens for split in splits)
     shortest = min(split.train_tokens for split in splits)  # every source of a mix must hold a window
-    max_context = facts.longest_row or min(shortest, val_tokens or shortest) - 1
+    # Of a short text several; the validation split of a long one may be shorter than a window.
+    max_context = facts.longest_row or min(shortest, max(val_tokens, shortest // 10) if val_tokens else shortest) - 1
     sizes = candidate_sizes(facts, ngrams=choose_ngram_order(recipe, facts) > 0)
     if seconds is None:
         available = None

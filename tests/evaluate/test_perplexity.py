@@ -1,0 +1,44 @@
+"""`tinychat eval` on a text: what is read of it, whatever the model was trained on."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tinychat.config.settings import Settings
+from tinychat.errors import SourceError
+from tinychat.evaluate.perplexity import score
+from tinychat.store.models import open_info
+
+
+def test_a_model_of_documents_reads_a_running_text(letters: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(letters, tmp_path / "rows"))
+    (folder / "training.json").write_text(json.dumps({"recipe": {"data": {"packing": False}}}), encoding="utf-8")
+    text, documents = tmp_path / "text.txt", tmp_path / "documents.jsonl"
+    text.write_text("the quick brown fox jumps over the lazy dog and " * 3, encoding="utf-8")
+    documents.write_text("".join(json.dumps({"text": one}) + "\n" for one in ("abc def", "ghi jkl")), encoding="utf-8")
+    scores = [score(open_info(one), [str(text)], "all", settings=Settings()) for one in (letters, folder)]
+    assert scores[0] == scores[1]
+    assert score(open_info(folder), [str(documents)], "all", settings=Settings()).tokens == 12
+    with pytest.raises(SourceError, match="text is one running text, and other sources have documents"):
+        score(open_info(folder), [str(documents), f"{text}:2"], "all", settings=Settings())
+
+
+def test_characters_are_those_of_the_predicted_tokens(letters: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(letters, tmp_path / "rows"))
+    (folder / "training.json").write_text(json.dumps({"recipe": {"data": {"packing": False}}}), encoding="utf-8")
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text(2 * (json.dumps({"text": "abc " * 200}) + "\n"), encoding="utf-8")
+    info = open_info(folder)
+    result = score(info, [str(documents)], "all", settings=Settings())
+    assert result.tokens == result.characters == 2 * info.architecture["context_length"]
+    assert result.bits_per_character == pytest.approx(result.loss / math.log(2))
+
+
+def test_characters_that_a_model_lacks_are_told(letters: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox \u03b1\u03b2\u03b1 " * 20, encoding="utf-8")
+    notices = score(open_info(letters), [str(text)], "all", settings=Settings()).notices
+    assert notices == ("60 of 480 characters are unknown to letters and are left out: \u03b1 \u03b2",)
