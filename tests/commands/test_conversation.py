@@ -134,9 +134,9 @@ def test_a_conversation_of_another_model_is_told(talk: Talk, home: Path) -> None
 
 
 @pytest.mark.parametrize("line", ["/why", "/color", "/lens", "/attention", "/steps", "/branch 1 a"])
-def test_the_tokens_of_an_opened_conversation_are_gone(spelled: Session, line: str) -> None:
-    COMMANDS.dispatch(spelled, "/save talk")
-    COMMANDS.dispatch(spelled, "/open talk")
+def test_the_tokens_of_an_opened_conversation_are_gone(spelled: Session, tmp_path: Path, line: str) -> None:
+    COMMANDS.dispatch(spelled, f"/save {tmp_path}/talk")
+    COMMANDS.dispatch(spelled, f"/open {tmp_path}/talk")
     with pytest.raises(UsageError, match="the tokens of an opened conversation are not kept"):
         COMMANDS.dispatch(spelled, line)
     list(spelled.retry())
