@@ -118,7 +118,7 @@ class RunFolder:
         """Restore the recipe and the events of a run that was to go on, if it has taken no step since."""
         if not self.earlier.is_dir():
             return
-        with suppress(OSError), self.lock(timeout=EXIT_SECONDS):
+        with suppress(OSError), self.lock(timeout=EXIT_SECONDS):  # else a trainer is at work: its next step decides
             for kept in self.earlier.iterdir():
                 kept.replace(self.path / kept.name)
             self.earlier.rmdir()
