@@ -84,6 +84,21 @@ def test_a_translator_that_was_stopped_goes_on_as_if_it_had_not_been() -> None:
 
 
 @pytest.mark.slow
+def test_bits_per_character_of_cut_documents_are_those_of_eval(tmp_path: Path) -> None:
+    source = tmp_path / "long.jsonl"
+    lines = [f"row {index}: {'ab' * (index % 40)} and {'xyz' * (index % 23)} end" for index in range(80)]
+    source.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    run = train_recipe(
+        "nanogpt-cpu", sources=[str(source)], tokenizer="char", packing=False, context_length=16, n_layer=1, n_head=1,
+        d_model=16, steps=3, batch_size=4,
+    )  # fmt: skip
+    (ended,) = events(run, Ended)
+    again = score(read_info(find_model(run.name)), [str(source)], settings=SettingStore().current)
+    assert again.loss == pytest.approx(ended.loss, abs=1e-4)
+    assert again.bits_per_character == pytest.approx(ended.bits_per_character, abs=1e-4)
+
+
+@pytest.mark.slow
 def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> None:
     """Numbers in figures and in words: 81 pairs, of which 9 are kept."""
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

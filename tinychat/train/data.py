@@ -141,6 +141,8 @@ class TrainingText:
     """Model that the run started from, if any."""
     is_known: bool = False
     """Whether that model was trained on this text, or on a part of the mix."""
+    _characters_per_token: dict[int, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """what was counted already, by context length"""
 
     def with_less_validation(self, fraction: float) -> "TrainingText":
         """Return this text with only a fraction of what is held out as validation splits; the rest is left out."""
@@ -184,12 +186,16 @@ class TrainingText:
             count -= len(documents[-1])
         return documents
 
-    @cached_property
-    def characters_per_token(self) -> float:
-        """Characters per predicted token of `eval_text`; the first token of a document is not predicted."""
-        text = self.eval_text
-        ids = text.predicted(text.longest) if isinstance(text, Rows) else text
-        return self.tokenizer.count_characters(ids) / max(1, len(ids))
+    def characters_per_token(self, context_length: int) -> float:
+        """Return the characters per token of `eval_text` that a model of some context length predicts, as `eval` does.
+
+        It predicts neither the first token of a document or text nor what is beyond its context.
+        """
+        if context_length not in self._characters_per_token:
+            text = self.eval_text
+            ids = text.predicted(context_length) if isinstance(text, Rows) else text[1:]
+            self._characters_per_token[context_length] = self.tokenizer.count_characters(ids) / max(1, len(ids))
+        return self._characters_per_token[context_length]
 
     def count_truncated(self, context_length: int) -> int:
         """Return the number of documents that are longer than a context length, or pairs of which one side is."""

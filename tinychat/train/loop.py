@@ -269,12 +269,13 @@ class Loop:
             state = self.state
             state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
             state.best_step = step
+        characters_per_token = self.text.characters_per_token(self.plan.config.context_length)
         self.report(
             Evaluated(
                 step=step,
                 loss=result.loss,
                 perplexity=result.perplexity,
-                bits_per_character=result.bits_per_character(self.text.characters_per_token),
+                bits_per_character=result.bits_per_character(characters_per_token),
                 best=best,
                 split=self.text.split,
                 seconds=self.seconds - began,

@@ -50,6 +50,10 @@ class ModelFacts:
         """`first MODEL, then ` for a model that started from another one; else empty."""
         return f"first {self.text.base.info.name}, then " if self.text.base else ""
 
+    def bits_per_character(self, result: Evaluation) -> float:
+        """Return the loss of an evaluation in bits per character."""
+        return result.bits_per_character(self.text.characters_per_token(self.plan.config.context_length))
+
 
 def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
     """Return the contents of `training.json`: all that is needed to train the model again, and how training went."""
@@ -89,7 +93,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
         measured = {
             "loss": result.loss,
             "perplexity": result.perplexity,
-            "bits_per_character": result.bits_per_character(text.characters_per_token),
+            "bits_per_character": model.bits_per_character(result),
             "accuracy": result.accuracy,
             "tokens": result.tokens,
         }
@@ -169,7 +173,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         lines += [
             f"| loss | {result.loss:.4f} nats per token, over {evaluated_on} |",
             f"| perplexity | {result.perplexity:.2f} |",
-            f"| bits per character | {result.bits_per_character(text.characters_per_token):.3f} |",
+            f"| bits per character | {model.bits_per_character(result):.3f} |",
         ]
         if result.accuracy is not None:
             lines += [f"| accuracy | {percent(result.accuracy)} of the tokens were the likeliest |"]

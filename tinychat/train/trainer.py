@@ -402,7 +402,7 @@ def make_ended_event(
         step=loop.step,
         loss=best.loss,
         perplexity=best.perplexity,
-        bits_per_character=best.bits_per_character(text.characters_per_token),
+        bits_per_character=best.bits_per_character(text.characters_per_token(loop.plan.config.context_length)),
         seconds=loop.seconds,
         folder=str(run.final_folder),
         samples=samples,
