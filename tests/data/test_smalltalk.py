@@ -174,17 +174,43 @@ def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
     assert right == asked
 
 
-def test_what_was_said_before_is_quoted_as_it_was_typed(large: bytes) -> None:
-    quoted = 0
-    for talk in conversations(large):
-        said = [message["content"] for message in talk if message["role"] == "user"]
-        said = [text.lower() if text.isupper() else text for text in said]
-        for found in re.findall(
-            r'^You (?:said|told me): "(.+)\."$', "\n".join(m["content"] for m in talk), re.MULTILINE
-        ):
-            quoted += 1
-            assert any(text.startswith(found) for text in said), found
-    assert quoted > 2000
+def test_what_was_said_in_passing_is_not_made_up(programs: None) -> None:
+    from grammar import pattern
+    from smalltalk import make, messages, recall
+
+    forgot = re.compile(f"(?:{pattern(messages.KINDS['ask_back'].opening, {})}) .+")
+    asked = [
+        turn
+        for turns in make.conversations(4000, 1)
+        for turn in turns
+        if turn.topic in recall.TOPICS.values() and turn.topic != recall.TOPICS["never"]
+    ]
+    assert len(asked) > 100
+    assert all(forgot.fullmatch(turn.assistant) for turn in asked)
+
+
+def test_messages_are_typed_once_and_have_a_fitting_group(programs: None) -> None:
+    from smalltalk import messages
+
+    assert len(messages.MESSAGES) > 10_000
+    seen = Counter(re.sub(r"\W", "", message.text.lower()) for message in messages.MESSAGES)
+    assert [text for text, times in seen.items() if times > 1] == []
+    for message in messages.MESSAGES:
+        assert message.kind in messages.KINDS
+        assert not re.search(r"[|()<>{}\\\t]", message.text), message
+        assert 1 < len(message.follow_ups) < 6, message
+        for line in message.follow_ups:
+            assert re.fullmatch(r"[A-Z].*[.!?]", line), line
+            assert len(line.split()) <= 12, line
+
+
+def test_replies_to_messages_pass_the_check_of_their_kind(programs: None) -> None:
+    from grammar import wordings
+    from smalltalk import messages
+
+    for name, kind in messages.KINDS.items():
+        for opening in wordings(kind.opening):
+            assert re.search(messages.fitting(name), opening), (name, opening)
 
 
 def test_what_was_never_said_is_not_quoted(large: bytes) -> None:

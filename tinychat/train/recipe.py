@@ -197,8 +197,9 @@ class Recipe:
         values = {RECIPE_FIELDS.find(name).name: value for name, value in overrides.items()}
         lengths = [name for name in LENGTH_FIELDS if values.get(name) is not None]
         if len(lengths) > 1:
-            both = " and ".join(RECIPE_FIELDS[name].flag for name in lengths)
-            raise UsageError(f"{both} all say how long to train", "keep one of them")
+            *others, last = (RECIPE_FIELDS[name].flag for name in lengths)
+            every = "both" if len(lengths) == 2 else "all"
+            raise UsageError(f"{', '.join(others)} and {last} {every} say how long to train", "keep one of them")
         if lengths:
             values |= {name: None for name in LENGTH_FIELDS if name not in lengths}
         if values.get("sources") and self.texts:  # the sizes of the recipe fit its own texts only

@@ -430,7 +430,7 @@ function startPage() {
   function submit() {
     if (speaking) return stop();
     const text = prompt.value;
-    if (!text && header.mode !== "completion") return;
+    if (!text.trim() && header.mode !== "completion") return;
     const parent = edited ? edited.parent : conversation.current;
     edited = null;
     prompt.value = "";
