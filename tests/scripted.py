@@ -68,6 +68,9 @@ class ScriptedEngine:
     def reload(self, info: ModelInfo) -> None:
         """Do nothing, since there are no weights."""
 
+    def check(self, request: Request) -> None:
+        """Take any request."""
+
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:

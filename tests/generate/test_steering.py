@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,14 +11,17 @@ import torch
 
 from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore, SteeringSpec
-from tinychat.errors import GenerationError, SettingError
+from tinychat.errors import GenerationError, SettingError, TinychatError
 from tinychat.events import Notice, Token
+from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Request, Steering
 from tinychat.generate.loading import open_engine
 from tinychat.generate.steering import UNIT
+from tinychat.generate.stream import Batch, drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
+from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session
 from tinychat.store.models import read_info
 
@@ -122,8 +126,65 @@ def test_a_thousand_answers_go_where_they_are_steered(engine: TorchEngine) -> No
     ],
 )
 def test_refuses_what_is_no_direction(engine: TorchEngine, steering: Steering, problem: str) -> None:
+    request = Request(0, [1], 0, GREEDY, 0, steering=steering)
     with pytest.raises(GenerationError, match=problem):
-        engine.extend([Request(0, [1], 0, GREEDY, 0, steering=steering)], 1)
+        engine.check(request)
+    with pytest.raises(GenerationError, match=problem):
+        engine.extend([request], 1)
+
+
+@pytest.mark.usefixtures("native")
+def test_answers_beside_a_steered_one_are_the_same_to_the_last_bit(letters: Path) -> None:
+    engine = open_engine(read_info(letters), Settings(engine="native", precision="int8"))
+    plain = Settings(temperature=1.2, max_tokens=12)
+    others = [replace(plain, steer="abc-xyz 20"), replace(plain, frequency_penalty=1.0)]
+    crowd = [
+        Request(slot, [1, 2, 3 + slot], 0, settings, 5, steering=STEERING._replace(layer=1) if settings.steer else None)
+        for slot, settings in enumerate([plain, others[0], plain, others[1], plain])
+    ]
+    together = engine.extend(crowd, 12, top_logprobs=2)
+    engine = open_engine(read_info(letters), Settings(engine="native", precision="int8"))
+    for row in (0, 2, 4):
+        assert together[row] == engine.extend([crowd[row]], 12, top_logprobs=2)[0]
+    for row in (1, 3):
+        ((*alone,),) = engine.extend([crowd[row]], 12, top_logprobs=2)
+        assert [token.id for token in together[row]] == [token.id for token in alone]
+
+
+@pytest.mark.parametrize("engine_name", ["torch", "native"])
+@pytest.mark.parametrize("more", [{}, {"best_of": 2}, {"num_beams": 2}, {"token_healing": "on"}], ids=str)
+def test_a_direction_that_is_none_ends_its_answer_alone(
+    letters: Path, compiled: Path, engine_name: str, more: dict[str, object]
+) -> None:
+    settings = SettingStore()
+    settings.update({"engine": engine_name}, Origin.FLAG)
+    model = OpenModel(str(letters), settings)
+    plain = Settings(max_tokens=9, **more)  # type: ignore[arg-type]
+
+    def run(*steers: str | None) -> tuple[list[str], list[str]]:
+        batch, problems = Batch(model.engine), list[str]()
+        texts: dict[Answer, str] = {}
+        for steer in steers:
+            asked = replace(plain, steer=steer)
+            texts[answer := model.make_answer("hello", settings=lambda asked=asked: asked, seed=3)] = ""
+            batch.add(answer)
+
+        def outlives(answer: Answer, error: TinychatError) -> bool:
+            problems.append(f"{steers[[*texts].index(answer)]}: {error.problem}")
+            return True
+
+        for answer, record in drive(batch, outlives=outlives):
+            texts[answer] += record.text if isinstance(record, Token) else ""
+        return [*texts.values()], problems
+
+    ((alone,), none) = run(None)
+    texts, problems = run(None, "abc-xyz layer 99", None, "abc-abc", None)
+    assert problems == [
+        "abc-xyz layer 99: there is no layer 99 to steer", "abc-abc: there is no direction between these texts",
+    ]  # fmt: skip
+    assert texts == [alone, "", alone, "", alone]
+    assert alone
+    assert not none
 
 
 @pytest.mark.parametrize(

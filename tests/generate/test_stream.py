@@ -33,6 +33,9 @@ class Script:
         self.ids, self.context_length = list(ids), context_length
         self.requested: list[int] = []
 
+    def check(self, request: Request) -> None:
+        pass
+
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
     ) -> list[list[SampledToken]]:
@@ -220,6 +223,7 @@ def test_a_change_of_settings_does_not_depend_on_how_far_the_engine_is_ahead(let
 
     class Slow:  # generates one token a call, so that it is never ahead
         context_length = engine.context_length
+        check = engine.check
 
         def extend(
             self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0

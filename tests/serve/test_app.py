@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tinychat.config.settings import SettingStore
+from tinychat.errors import UsageError
 from tinychat.serve.app import Service
 from tinychat.serve.options import ServerOptions
 from tinychat.session.open_model import OpenModel
@@ -23,7 +24,7 @@ def service(letters: Path) -> Iterator[Service]:
     service.scheduler.join()
 
 
-def get(service: Service, headers: dict[str, str]) -> tuple[int, Any]:
+def get(service: Service, headers: Mapping[str, str | bytes]) -> tuple[int, Any]:
     """Ask for the models; return the status and the JSON of the response."""
     sent: list[MutableMapping[str, Any]] = []
 
@@ -35,10 +36,27 @@ def get(service: Service, headers: dict[str, str]) -> tuple[int, Any]:
 
     scope = {
         "type": "http", "method": "GET", "path": "/v1/models", "query_string": b"", "http_version": "1.1",
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "headers": [
+            (name.encode(), value.encode() if isinstance(value, str) else value) for name, value in headers.items()
+        ],
     }  # fmt: skip
     asyncio.run(service(scope, receive, send))
     return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+@pytest.mark.parametrize("key", ["sesame", "sésame ouvre-toi", "ключ", "a\udcff"], ids=ascii)
+def test_a_key_is_compared_byte_by_byte(service: Service, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setattr(service, "options", ServerOptions(api_key=key))
+    service.options.check_key()
+    sent = key.encode(errors="surrogateescape")
+    assert get(service, {"authorization": b"Bearer " + sent})[0] == 200
+    assert get(service, {"authorization": b"Bearer " + sent[:-1]})[0] == 401
+
+
+@pytest.mark.parametrize("key", [" ", "sesame ", " sesame", "sesame\n"], ids=ascii)
+def test_a_key_that_no_client_can_send_is_refused(key: str) -> None:
+    with pytest.raises(UsageError, match="the key is blank, or begins or ends with a space"):
+        ServerOptions(api_key=key).check_key()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.config.settings import SETTINGS, SettingStore
+from tinychat.errors import GenerationError
 from tinychat.serve.requests import IGNORED, NEUTRAL, ApiError, Ask, parse_chat, parse_completion
 from tinychat.session.open_model import OpenModel
 
@@ -62,3 +63,17 @@ def test_texts_in_the_limits_are_settings(opened: OpenModel) -> None:
     ask = parse_completion(json.dumps({"prompt": "a", **values}).encode(), SettingStore().current, opened)
     assert len(ask.settings.choices) == 64
     assert ask.settings.system == values["system"]
+
+
+@pytest.mark.parametrize(
+    ("remedy", "message"),
+    [
+        ("/max-tokens 12, or more", "it is too short"), ("`/steer off`", "it is too short"),
+        ("change it, or `/ban none`", "it is too short"),
+        ("it lacks its characters", "it is too short; it lacks its characters"),
+        ("see docs/serve.md, /etc/hosts and/or 1/2", "it is too short; see docs/serve.md, /etc/hosts and/or 1/2"),
+        ("", "it is too short"),
+    ],
+)  # fmt: skip
+def test_a_client_is_not_told_to_type_a_command(remedy: str, message: str) -> None:
+    assert ApiError.of(GenerationError("it is too short", remedy)).message == message

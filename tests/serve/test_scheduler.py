@@ -9,6 +9,7 @@ from queue import Queue
 import pytest
 
 from tinychat.config.settings import Settings, SettingStore
+from tinychat.errors import GenerationError
 from tinychat.events import Finished
 from tinychat.generate.answer import Answer
 from tinychat.generate.stream import Batch
@@ -29,7 +30,8 @@ def submit(scheduler: Scheduler, seconds: float, settings: Settings) -> "Queue[E
     events = Queue[Event]()
 
     def make(model: OpenModel) -> Answer:
-        return Answer(model.tokenizer, model.tokenizer.encode("abc"), lambda: settings, seed=1)
+        ids = model.tokenizer.encode("abc")
+        return Answer(model.tokenizer, ids, lambda: settings, seed=1, vocabulary=model.vocabulary)
 
     def post(_: Job, new: list[Event]) -> None:
         for one in new:
@@ -86,3 +88,15 @@ def test_an_answer_that_cannot_end_leaves_those_that_wait(
     assert isinstance(error, EngineError)
     assert str(error.problem) == "it cannot end"
     assert isinstance(last(waiting), Finished)
+
+
+def test_an_answer_that_cannot_be_steered_leaves_those_beside_it(letters: Path) -> None:
+    scheduler = Scheduler(OpenModel(str(letters), SettingStore()), max_queue=4, max_batch=4)
+    running = submit(scheduler, 60, Settings(max_tokens=300))
+    for _ in range(3):
+        error = last(submit(scheduler, 60, Settings(max_tokens=5, steer="abc-xyz 2 layer 99")))
+        assert isinstance(error, GenerationError)
+        assert error.problem == "there is no layer 99 to steer"
+    assert isinstance(last(running), Finished)
+    scheduler.stop(0)
+    scheduler.join()

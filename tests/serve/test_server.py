@@ -203,6 +203,8 @@ def test_an_answer_that_fails_leaves_the_others(serve: Serve, letters: Path) -> 
     for _ in range(3):
         status, told = served.request("/v1/completions", {"prompt": "abc", "choices": ["☃"]})
         assert (status, told["error"]["message"][:28]) == (400, "this model cannot write '☃';")
+        status, told = served.request("/v1/completions", {"prompt": "abc", "steer": "abc-xyz 2 layer 99"})
+        assert (status, told["error"]["message"][:30]) == (400, "there is no layer 99 to steer;")
     assert served.request("/health")[1]["running"] == 1
     for _ in range(20):
         assert b"error" not in stream.readline()

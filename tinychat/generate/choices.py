@@ -76,7 +76,7 @@ class Choices:
                 raise GenerationError(problem, f"/max-tokens {len(ids)}")
         encoded = {text: ids for text, ids in encoded.items() if ids[: len(so_far)] == so_far}
         if not encoded:
-            begins = f" begins with {tokenizer.decode(so_far)!r}" if so_far else " is as /begin, /regex and /ban ask"
+            begins = f" begins with {tokenizer.decode(so_far)!r}" if so_far else " agrees with begin, regex and ban"
             raise GenerationError(f"no choice{begins}", "/choices shows them, `/choices none` allows any answer")
         self.texts = sorted(encoded, key=encoded.__getitem__)
         self.ids = [encoded[text] for text in self.texts]

@@ -140,6 +140,15 @@ class Engine(Protocol):
             ModelError: If the weights are missing, damaged, or of another architecture.
         """
 
+    def check(self, request: Request) -> None:
+        """Check that the engine can extend a sequence as its request asks.
+
+        If it cannot, `extend` fails for all sequences of a call.
+
+        Raises:
+            GenerationError: If the model cannot be steered in the direction of the request.
+        """
+
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:

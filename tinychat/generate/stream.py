@@ -101,12 +101,15 @@ class Batch:
 
     def _step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
         if any(answer.healing for answer in self.answers) and not self.should_stop():
+            for answer in list(self.answers):
+                if answer.healing and answer.finished is None:
+                    yield answer, self._check(answer)
             self._heal()
         unfinished: list[Answer] = []
         stop, until = self.should_stop(), time.perf_counter() + MAX_CALL_SECONDS
         for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
             if answer.finished is None:
-                yield answer, answer.refresh()
+                yield answer, self._check(answer, answer.refresh())
             if answer.finished is not None:  # it was removed
                 continue
             search = self._searches.get(answer)
@@ -136,6 +139,11 @@ class Batch:
                     search.advance(tokens)
                 elif answer.finished is None:  # it was not removed
                     yield answer, answer.update(tokens[0], self.engine, self.should_stop)
+
+    def _check(self, answer: Answer, records: Iterable[Record] = ()) -> Iterator[Record]:
+        """Yield records, then check the answer before the engine extends all: an error concerns this one alone."""
+        yield from records
+        self.engine.check(answer.request)
 
     def _heal(self) -> None:
         """Choose how the answers begin that heal their prompts: a few calls of the engine, for all of them together."""

@@ -67,6 +67,12 @@ class TorchEngine:
         load_weights(self.model, info)
 
     @torch.inference_mode()
+    def check(self, request: Request) -> None:
+        """Implement `Engine.check`."""
+        if request.steering is not None:
+            self._steerer.shift(request.steering)
+
+    @torch.inference_mode()
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:

@@ -84,7 +84,9 @@ class Service:
                 raise ApiError(403, "this server is for this machine alone: others need --host and a key")
         elif request.url.path != "/health":
             scheme, _, key = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(key.encode(), self.options.api_key.encode()):
+            sent = key.encode("latin-1")  # as which Starlette decodes the bytes of any header
+            wanted = self.options.api_key.encode(errors="surrogateescape")  # the environment may hold any bytes
+            if scheme.lower() != "bearer" or not hmac.compare_digest(sent, wanted):
                 raise ApiError(
                     401, "the key is missing or wrong: send `Authorization: Bearer KEY`", code="invalid_api_key"
                 )

@@ -36,11 +36,14 @@ class ServerOptions:
         SERVER_OPTIONS.parse_fields(self)
 
     def check_key(self) -> None:
-        """Check that no other machine can use the server without a key.
+        """Check that no other machine can use the server without a key, and that clients can send the key.
 
         Raises:
-            UsageError: If one can.
+            UsageError: If one can, or they cannot.
         """
+        if self.api_key is not None and self.api_key != self.api_key.strip():
+            problem = "the key is blank, or begins or ends with a space, so that no client can send it"
+            raise UsageError(problem, "set TINYCHAT_API_KEY to a secret word")
         if self.api_key is None and not self.is_local:
             problem = f"at {self.host}, other machines can use the model, and there is no key"
             raise UsageError(problem, "set TINYCHAT_API_KEY to a secret word, which clients send, or leave out --host")

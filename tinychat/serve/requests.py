@@ -1,6 +1,7 @@
 """Requests as OpenAI's API words them: what a client asks for, and what is wrong with it."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 """Fields of OpenAI's API for what no model here can do, each with the values that ask for none of it."""
 COMMON = ("temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty", "best_of")
 """Settings that are fields of OpenAI's API too: null leaves them as they are."""
+_COMMAND = re.compile(r"(?<![\w/])/[a-z-]+(?![\w/-])")
+"""A command of the REPL, such as `/max-tokens`, but no path."""
 
 
 class ApiError(Exception):
@@ -43,8 +46,9 @@ class ApiError(Exception):
 
     @classmethod
     def of(cls, error: TinychatError, *, status: int = 400, **attributes: Any) -> "ApiError":
-        """Return the error of tinychat with a status."""
-        return cls(status, "; ".join(filter(None, (error.problem, error.remedy))), **attributes)
+        """Return the error of tinychat with a status; without a remedy that is a command, which no client can type."""
+        remedy = "" if _COMMAND.search(error.remedy) else error.remedy
+        return cls(status, "; ".join(filter(None, (error.problem, remedy))), **attributes)
 
     @property
     def body(self) -> dict[str, Any]:

@@ -194,12 +194,32 @@ class NativeEngine:
         self._kernel.native_count_work(self._model, counts)
         return Work(*counts)
 
+    def check(self, request: Request) -> None:
+        """Implement `Engine.check`; an error of loading the reference engine concerns this request alone, too."""
+        if not self._supports(request):
+            self._inside.check(request)
+
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:
-        """Implement `Engine.extend`. A prefix that sequences share is read once."""
-        if not all(self._supports(request) for request in requests):
-            return self._inside.extend(requests, n, top_logprobs, seconds)
+        """Implement `Engine.extend`. A prefix that sequences share is read once.
+
+        The reference engine extends the sequences that the kernel does not support, and no others: what a sequence gets
+        must not depend on those beside it.
+        """
+        supported = [request for request in requests if self._supports(request)]
+        if len(supported) == len(requests):
+            return self._extend(requests, n, top_logprobs, seconds)
+        others = [request for request in requests if not self._supports(request)]
+        end = time.perf_counter() + seconds
+        own = iter(self._extend(supported, n, top_logprobs, seconds / 2) if supported else ())
+        inside = iter(self._inside.extend(others, n, top_logprobs, max(0.0, end - time.perf_counter())))
+        return [next(own if self._supports(request) else inside) for request in requests]
+
+    def _extend(
+        self, requests: Sequence[Request], n: int, top_logprobs: int, seconds: float
+    ) -> list[list[SampledToken]]:
+        """Extend sequences that the kernel supports."""
         end = time.perf_counter() + seconds
         self._arrange(requests)
         top_logprobs = min(top_logprobs, self.config.vocab_size)
