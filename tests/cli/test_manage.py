@@ -62,8 +62,29 @@ def test_models_lists_the_users_own(call: Call, letters: Path, tmp_path: Path) -
     assert ["mine", "completion", "char"] in [line.split()[:3] for line in call("models")[1].splitlines()]
     code, _, err = call("import", str(letters), "--name", "mine")
     assert code == 1
-    assert "is there already" in err
+    assert "there is a run or a model 'mine' already" in err
     assert call("import", str(letters), "--name", "../x")[0] == 2
+
+
+def test_an_imported_model_takes_no_name_of_a_run(call: Call, letters: Path, home: Path, tmp_path: Path) -> None:
+    run = home / "runs" / "Novel"
+    run.mkdir(parents=True)
+    (run / "recipe.toml").touch()
+    code, _, err = call("import", str(letters), "--name", "novel")
+    assert (code, err.splitlines()) == (
+        1,
+        [
+            "tinychat: there is a run or a model 'Novel' already",
+            "  take another --name, or remove it: `tinychat rm Novel`",
+        ],
+    )
+    assert not (home / "models").exists()
+    assert call("import", str(letters), "--name", "novel", "--out", str(tmp_path / "out"))[0] == 0
+    code, _, err = call("import", str(letters), "--out", str(tmp_path / "out"))
+    assert (code, err) == (
+        1,
+        f"tinychat: {tmp_path / 'out'} is there already\n  give another --out, or remove it\n",
+    )
 
 
 def test_models_are_removed_and_renamed_without_a_question_only_if_told_so(call: Call, letters: Path) -> None:
@@ -213,6 +234,17 @@ def test_every_command_refuses_weights_of_another_architecture(
     assert (code, out) == (1, "")
     assert "do not fit its architecture: decoder.blocks.1.attention.sublayer.query.weight is missing" in err
     assert len(err.splitlines()) == 2
+
+
+def test_a_model_is_exported_whatever_its_folder_is_called(
+    call: Call, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(letters, "x (copy)")
+    config = Path("x (copy)", "config.json")
+    config.write_text(json.dumps({**json.loads(config.read_text()), "name": "../x (copy)"}))
+    assert call("export", "x (copy)", "--to", "tinychat") == (0, "x-copy-tinychat\n", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x (copy)", "x-copy-tinychat"]
 
 
 def test_export_does_not_overwrite(call: Call, letters: Path, tmp_path: Path) -> None:

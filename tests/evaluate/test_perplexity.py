@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.config.settings import Settings
-from tinychat.errors import SourceError
+from tinychat.errors import ModelError, SourceError
 from tinychat.evaluate.perplexity import score
 from tinychat.store.models import open_info
 
@@ -35,6 +35,16 @@ def test_characters_are_those_of_the_predicted_tokens(letters: Path, tmp_path: P
     result = score(info, [str(documents)], "all", settings=Settings())
     assert result.tokens == result.characters == 2 * info.architecture["context_length"]
     assert result.bits_per_character == pytest.approx(result.loss / math.log(2))
+
+
+def test_a_model_without_an_architecture_is_refused_in_words(letters: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(letters, tmp_path / "bare"))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"architecture": {}}), encoding="utf-8")
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox", encoding="utf-8")
+    with pytest.raises(ModelError, match="the architecture cannot be read: it lacks vocab_size"):
+        score(open_info(folder), [str(text)], "all", settings=Settings())
 
 
 def test_characters_that_a_model_lacks_are_told(letters: Path, tmp_path: Path) -> None:

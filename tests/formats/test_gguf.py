@@ -5,6 +5,7 @@ import shutil
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,13 @@ def test_an_exported_file_holds_the_same_model(made: Make, tmp_path: Path, shape
     reader = gguf.GGUFReader(tmp_path / "out" / f"{info.name}.gguf")
     assert {tensor.tensor_type.name for tensor in reader.tensors} == {"F32"}
     assert reader.get_field("general.architecture").contents() == shape
+
+
+def test_a_file_has_a_name_near_to_that_of_its_model(made: Make, tmp_path: Path) -> None:
+    info = replace(made("llama", "char"), name="../x (copy)")
+    export_model(info, "gguf", tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"x-copy.gguf", "Modelfile"}
+    assert "FROM ./x-copy.gguf\n" in (tmp_path / "out" / "Modelfile").read_text()
 
 
 def test_export_says_where_llama_cpp_cuts_a_text_otherwise(

@@ -16,7 +16,15 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.open_model import OpenModel
-from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_training, read_weights, save_model
+from tinychat.store.models import (
+    ModelInfo,
+    read_card,
+    read_info,
+    read_tokenizer,
+    read_training,
+    read_weights,
+    save_model,
+)
 from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import Recipe
 
@@ -175,16 +183,35 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path, config: str | None,
 
 def test_an_exported_model_has_half_the_size_and_no_paths(letters: Path, tmp_path: Path) -> None:
     info = read_info(letters)
-    training = {"recipe": {"data": {"sources": ["/home/me/secret/novel.txt"]}}}
+    recipe = {
+        "data": {"sources": ["/home/me/secret/novel.txt:2", "tales/train.jsonl"], "from_model": "/home/me/secret/m"},
+        "tokenizer": {"tokenizer": "/home/me/secret/tokenizer.json", "vocab_size": 300},
+    }
+    card = "# m\n\n## Train it again\n\n    sources = ['/home/me/secret/novel.txt:2']\n\n## Samples\n"
     own = replace(info, folder=tmp_path / "m")
-    save_model(own, read_weights(info), read_tokenizer(letters), card="# m\n", training=training)
+    save_model(own, read_weights(info), read_tokenizer(letters), card=card, training={"recipe": recipe})
     export_model(read_info(tmp_path / "m"), "tinychat", tmp_path / "out")
-    assert read_training(tmp_path / "out")["recipe"]["data"]["sources"] == ["novel.txt"]
+    assert read_training(tmp_path / "out")["recipe"] == {
+        "data": {"sources": ["novel.txt:2", "tales/train.jsonl"], "from_model": "m"},
+        "tokenizer": {"tokenizer": "tokenizer.json", "vocab_size": 300},
+    }
+    assert read_card(tmp_path / "out") == "# m\n\n## Samples\n"
+    assert all(b"secret" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("m", "out")]
     assert sizes[1] < 0.7 * sizes[0]
     ids = torch.randint(27, (1, 9))
     ours, theirs = load_model(read_info(tmp_path / "m")), load_model(read_info(tmp_path / "out"))
     torch.testing.assert_close(ours(ids), theirs(ids), atol=0.05, rtol=0.05)
+
+
+def test_an_exported_card_keeps_a_recipe_without_paths(letters: Path, tmp_path: Path) -> None:
+    info = read_info(letters)
+    card = "# m\n\n## Train it again\n\n    sources = ['tales']\n"
+    training = {"recipe": {"data": {"sources": ["tales"]}}}
+    own = replace(info, folder=tmp_path / "m")
+    save_model(own, read_weights(info), read_tokenizer(letters), card=card, training=training)
+    export_model(own, "tinychat", tmp_path / "out")
+    assert read_card(tmp_path / "out") == card
 
 
 def test_a_model_of_tinychat_is_imported_unchanged(chatter: Path, tmp_path: Path) -> None:

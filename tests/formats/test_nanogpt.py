@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ def test_an_exported_checkpoint_holds_the_same_model(made: Make, tmp_path: Path,
     assert theirs.special("end") == ours.special("end")
     found = read_weights(kept)
     assert all(torch.equal(found[name], weight) for name, weight in read_weights(info).items())
+
+
+def test_a_data_folder_has_a_name_near_to_that_of_its_model(made: Make, tmp_path: Path) -> None:
+    info = replace(made("gpt2", "char", specials=1, **NANOGPT), name="../x (copy)")
+    export_model(info, "nanogpt", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out" / "data").iterdir()] == ["x-copy"]
 
 
 def save(folder: Path, **changes: Any) -> Path:

@@ -73,6 +73,12 @@ def test_impossible_values_are_refused_with_a_remedy(name: str, value: object, r
     assert caught.value.problem == f"{name} is {value!r}"
 
 
+def test_missing_fields_are_named() -> None:
+    with pytest.raises(ModelError) as caught:
+        ModelConfig.from_dict({"n_layer": 2})
+    assert caught.value.problem == "the architecture cannot be read: it lacks vocab_size"
+
+
 def test_a_huge_table_of_positions_is_refused_with_its_size() -> None:
     ModelConfig(65, context_length=1 << 17, d_model=128, n_head=1)
     with pytest.raises(ModelError, match="a table of rotary positions would have 33,554,432 numbers, over 16,777,216"):

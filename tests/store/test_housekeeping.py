@@ -64,6 +64,27 @@ def test_a_link_is_removed_and_what_it_points_to_stays(home: Path, letters: Path
     assert (letters / "config.json").exists()
 
 
+def test_nothing_is_written_where_a_link_points_to(home: Path, tmp_path: Path) -> None:
+    (home / "runs").mkdir()
+    (tmp_path / "run").mkdir()
+    for name, target in (("gone", tmp_path / "moved" / "away"), ("there", tmp_path / "run")):
+        (home / "runs" / name).symlink_to(target)
+        remove(find_own(name))
+    assert list((home / "runs").iterdir()) == []
+    assert list(tmp_path.rglob("*")) == [tmp_path / "run"]
+
+
+def test_a_link_to_a_run_that_trains_stays(home: Path, tmp_path: Path) -> None:
+    (home / "runs").mkdir()
+    (tmp_path / "run").mkdir()
+    link = home / "runs" / "link"
+    link.symlink_to(tmp_path / "run")
+    own = find_own("link")
+    with RunFolder(tmp_path / "run").lock(), pytest.raises(RunError, match="link is training"):
+        remove(own)
+    assert link.is_symlink()
+
+
 def test_only_what_is_in_the_data_folder_is_found(make: Make, letters: Path, tmp_path: Path) -> None:
     make("mine")
     for name, problem, remedy in (
@@ -107,6 +128,16 @@ def test_a_new_name_is_written_into_the_files(home: Path, make: Make) -> None:
         assert (training["run"], training["recipe"]["data"]["sources"]) == ("My Novel", [f"{run.path}/stdin.txt"])
         card = "# My Novel\n\nA model.\n\n    tinychat -m 'My Novel'\n"
         assert (folder / "README.md").read_text() == card
+
+
+def test_a_new_name_is_written_into_the_recipe_that_may_be_restored(make: Make) -> None:
+    run = make("novel")
+    run.earlier.mkdir()
+    shutil.copy(run.recipe_file, run.earlier)
+    rename(find_own("novel"), "other")
+    run = find_run("other")
+    run.restore_earlier()
+    assert run.recipe_file.read_text().split('"')[1::2] == [f"{run.path}/stdin.txt", "/texts/novel.txt"]
 
 
 def test_a_new_name_must_be_valid_and_free(home: Path, make: Make) -> None:

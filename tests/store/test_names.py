@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.errors import UsageError
-from tinychat.store.names import check_name, find_named, fold, slug
+from tinychat.store.names import check_name, find_named, fold, nearest_name, slug
 
 
 @pytest.mark.parametrize("name", ["Novel", "v1.2", "Улисс", "My Novel", "हिन्दी", "源氏物語", "a..b", "_", "CON", "٣"])
@@ -55,3 +55,11 @@ def test_derived_names_are_short_safe_and_lower_case() -> None:
     assert slug("x" * 1000) == "x" * 60
     assert len(slug("界" * 1000).encode()) == 120
     assert slug("\u0301…") == "model"
+
+
+def test_any_text_has_a_name_near_to_it() -> None:
+    for name in ("My Novel", "v1.2", "a-"):
+        assert nearest_name(name) == name
+    assert nearest_name("Cafe\u0301 (copy)") == "Caf\u00e9-copy"
+    assert nearest_name("../../etc/passwd") == "etc-passwd"
+    assert nearest_name("…") == "model"

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tinychat.errors import ModelError
-from tinychat.store.weights import map_tensors, pack_weights
+from tinychat.store.runs import RunFolder
+from tinychat.store.weights import list_snapshots, map_tensors, pack_weights, snapshot_file
 
 
 def write(path: Path, tensors: dict[str, tuple[int, int]]) -> Path:
@@ -46,3 +47,15 @@ def test_our_own_files_of_tied_and_empty_weights_are_read(tmp_path: Path) -> Non
     assert {name: tensor.shape for name, tensor in map_tensors(path).items()} == {
         "decoder.embedding.weight": (3, 2), "empty": (0, 2),
     }  # fmt: skip
+
+
+def test_only_snapshots_are_listed(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.snapshots.mkdir()
+    for step in (16, 3):
+        snapshot_file(run, step).touch()
+    for stray in ("step-00000003 copy", "step-", "old step-00000003", "step-x"):
+        (run.snapshots / f"{stray}.safetensors").touch()
+    assert [(found.step, found.path) for found in list_snapshots(run)] == [
+        (step, snapshot_file(run, step)) for step in (3, 16)
+    ]

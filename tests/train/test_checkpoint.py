@@ -57,6 +57,15 @@ def test_the_newest_two_are_kept(tmp_path: Path) -> None:
     assert newest_step(tmp_path) == 500
 
 
+def test_a_copy_of_a_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, state(5)).with_name("step-00000005 copy").mkdir()
+    save_checkpoint(tmp_path, state(6))
+    assert newest_step(tmp_path) == 6
+    loaded = load_checkpoint(tmp_path)
+    assert loaded is not None
+    assert loaded.step == 6
+
+
 def test_checkpoints_of_later_steps_that_cannot_be_read_do_not_outlive_a_new_one(tmp_path: Path) -> None:
     for step in (4000, 5000):
         (save_checkpoint(tmp_path, state(step)) / STATE_FILE).write_bytes(b"of another version")

@@ -16,12 +16,12 @@ from tinychat.cli.completion import (
 )
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
-from tinychat.errors import ModelError, UsageError, check_torch
+from tinychat.errors import ModelError, RunError, UsageError, check_torch
 from tinychat.formats.registry import FORMATS, export_model, import_model, list_models, open_model
 from tinychat.store import paths
-from tinychat.store.housekeeping import read_file_facts
+from tinychat.store.housekeeping import find_taken, read_file_facts
 from tinychat.store.models import ModelInfo, read_training
-from tinychat.store.names import check_name, find_named, typed
+from tinychat.store.names import check_name, nearest_name, typed
 from tinychat.textutil import byte_size
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
             f"--chat goes with --to html, not with --to {to}", "a model of another format holds no conversation"
         )
     suffix = FORMATS[to].suffix if to in FORMATS else ""
-    path = out or Path(f"{check_name(info.name)}{suffix or f'-{to}'}")
+    path = out or Path(f"{nearest_name(info.name)}{suffix or f'-{to}'}")
     if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
         raise UsageError(f"{path} is there already", "give another --out")
     if to not in FORMATS or FORMATS[to].needs_torch:
@@ -291,9 +291,12 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
     architectures.
     """
     name = check_name(name or (path.resolve().stem if path.is_file() else path.resolve().name))
-    folder = out or find_named(paths.models_folder(), name) or paths.models_folder() / name
+    if out is None and (taken := find_taken(name)) is not None:  # a run would replace the model at its end
+        problem = f"there is a run or a model {taken!r} already"
+        raise RunError(problem, f"take another --name, or remove it: `tinychat rm {typed(taken)}`")
+    folder = out or paths.models_folder() / name
     if folder.exists():
-        raise ModelError(f"{folder} is there already", "give another --name, or remove it")
+        raise ModelError(f"{folder} is there already", "give another --out, or remove it")
     check_torch()
     info = import_model(path, name, folder)
     echo(f"{info.summary}: `tinychat -m {typed(str(out or name))}` talks to it")

@@ -37,7 +37,7 @@ from tinychat.formats.vocabularies import (
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import CONFIG, ForeignModel, ModelInfo, read_tokenizers, read_weights
-from tinychat.store.names import check_name
+from tinychat.store.names import nearest_name
 from tinychat.store.weights import MappedTensor
 from tinychat.tokenizer.chat_template import ChatTemplate, ConversationTemplate
 from tinychat.tokenizer.jinja_template import JinjaTemplate, parse_template
@@ -353,7 +353,7 @@ def write(info: ModelInfo, folder: Path, type: str = "F32") -> None:
     library = import_library()
     logging.getLogger("gguf").setLevel(logging.ERROR)
     with atomic_folder(folder) as draft:
-        file = f"{check_name(info.name)}.gguf"
+        file = f"{nearest_name(info.name)}.gguf"
         writer = library.GGUFWriter(draft / file, shape)
         writer.add_name(info.name)
         if info.description:

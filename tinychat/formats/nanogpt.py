@@ -22,7 +22,7 @@ from tinychat.formats.vocabularies import describe_vocabulary
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import CONFIG, TOKENIZER, ForeignModel, ModelInfo, read_tokenizers, read_weights
-from tinychat.store.names import check_name
+from tinychat.store.names import nearest_name
 from tinychat.store.weights import MappedTensor
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 
@@ -191,7 +191,7 @@ def write(info: ModelInfo, folder: Path) -> None:
         "block_size": config.context_length, "bias": config.bias, "vocab_size": config.vocab_size,
         "dropout": config.dropout,
     }  # fmt: skip
-    name, buffer = check_name(info.name), io.BytesIO()
+    name, buffer = nearest_name(info.name), io.BytesIO()
     torch.save({"model": state, "model_args": arguments, "config": {"dataset": name}}, buffer)
     ids = {text: id for id, text in enumerate(texts)}
     meta = {"vocab_size": len(texts), "itos": dict(enumerate(texts)), "stoi": ids}

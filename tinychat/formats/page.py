@@ -37,6 +37,7 @@ from tinychat.store.models import (
     read_tokenizers,
     read_training,
     refuse_infinite,
+    without_recipe,
 )
 from tinychat.store.weights import MappedTensor
 from tinychat.textutil import one_line, shorten
@@ -58,8 +59,6 @@ SCRIPT = ("tokenizer.js", "prompts.js", "conversation.js", "about.js", "view.js"
 GROUP = 64
 """Columns of a row that share a scale in int8, as in kernel.c."""
 SHARED_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens", "seed")
-NOT_SHOWN = "## Train it again"
-"""Section of a card that the page leaves out: it may name folders of the machine that trained the model."""
 MAX_TITLE = 80
 
 
@@ -136,7 +135,7 @@ def _describe(info: ModelInfo) -> dict[str, Any]:
     return {
         "name": info.name, "mode": info.mode, "description": info.description, "parameters": info.parameters,
         "tokenizer_kind": info.tokenizer_kind, "version": tinychat.__version__,
-        "card": "" if info.foreign else _without_section(read_card(info.folder, info.files)),
+        "card": "" if info.foreign else without_recipe(read_card(info.folder, info.files)),
         "curve": training.get("curve") or {}, "text": (training.get("data") or {}).get("name", ""),
         "training": {name: training[name] for name in known if name in training},
         "settings": {option.name: info.settings.get(option.name, option.default) for option in options},
@@ -177,13 +176,6 @@ def _describe_text(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
 def _special(tokenizer: Tokenizer, role: str) -> list[int]:
     id = tokenizer.special(role)
     return [] if id is None else [id]
-
-
-def _without_section(card: str) -> str:
-    """Return a card without the section `NOT_SHOWN`."""
-    before, found, after = card.partition(f"\n{NOT_SHOWN}\n")
-    _, next_section, rest = after.partition("\n## ")
-    return before + (f"\n## {rest}" if found and next_section else "")
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from tinychat.store.models import (
     read_training,
     read_weights,
     save_model,
+    without_recipe,
 )
 from tinychat.store.weights import Precision
 from tinychat.untrusted import expand_home
@@ -82,11 +83,27 @@ def _never(path: Path) -> bool:
 
 def _write_tinychat(info: ModelInfo, folder: Path) -> None:
     checked_config(info)
-    training = read_training(info.folder, info.files)
-    data = training.get("recipe", {}).get("data", {})
-    if "sources" in data:
-        data["sources"] = [Path(source).name for source in data["sources"]]
-    _save(info, replace(info, folder=folder), training, read_card(info.folder, info.files), is_half=True)
+    training, card = read_training(info.folder, info.files), read_card(info.folder, info.files)
+    recipe = training.get("recipe", {})
+    if (shared := _without_paths(recipe)) != recipe:
+        training, card = training | {"recipe": shared}, without_recipe(card)
+    _save(info, replace(info, folder=folder), training, card, is_half=True)
+
+
+def _without_paths(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe with the names of files and folders in place of their paths, which training made absolute."""
+    shared = dict(recipe)
+    for section, field in (("data", "sources"), ("data", "from_model"), ("tokenizer", "tokenizer")):
+        values = shared.get(section, {})
+        if found := values.get(field):
+            names = _file_name(found) if isinstance(found, str) else [_file_name(one) for one in found]
+            shared[section] = values | {field: names}
+    return shared
+
+
+def _file_name(path: str) -> str:
+    """Return the name at the end of an absolute path, and anything else, such as a data set, as it is."""
+    return Path(path).name if Path(path).is_absolute() else path
 
 
 def _compare_llama_cpp(info: ModelInfo) -> str:

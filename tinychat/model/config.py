@@ -219,10 +219,10 @@ class ModelConfig:
         """
         if unknown := ", ".join(sorted(set(values) - set(ARCHITECTURE))):
             raise ModelError(f"unknown part of an architecture: {unknown}", "was it made by a newer tinychat?")
-        try:
-            return cls(**values)
-        except TypeError as error:
-            raise ModelError(f"the architecture cannot be read: {error}") from None
+        required = (name for name, one in ARCHITECTURE.items() if one.default is REQUIRED)
+        if lacking := ", ".join(name for name in required if name not in values):
+            raise ModelError(f"the architecture cannot be read: it lacks {lacking}", "train or import the model again")
+        return cls(**values)
 
 
 ARCHITECTURE = Options.of(ModelConfig)

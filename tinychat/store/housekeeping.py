@@ -147,13 +147,21 @@ def _at_work(run: RunFolder) -> RunError:
 
 @contextmanager
 def _locked(own: Own) -> Iterator[None]:
-    """Keep trainers from the run while the block lasts."""
+    """Keep trainers from the run while the block lasts; of a symbolic link, refuse one whose trainer is at work.
+
+    A lock would be written where the link points to, which is outside of the data folder.
+    """
+    run = own.run
+    if run is not None and run.path.is_symlink():
+        if run.is_running():
+            raise _at_work(run)
+        run = None
     try:
-        with nullcontext() if own.run is None else own.run.lock(timeout=LOCK_TIMEOUT):
+        with nullcontext() if run is None else run.lock(timeout=LOCK_TIMEOUT):
             yield
     except TimeoutError:
-        assert own.run is not None
-        raise _at_work(own.run) from None
+        assert run is not None
+        raise _at_work(run) from None
 
 
 def remove(own: Own) -> None:
@@ -243,15 +251,17 @@ def _renamed_model(folder: Path, old: str, new: str) -> dict[Path, str]:
 
 
 def _renamed_run(run: RunFolder, new: str) -> dict[Path, str]:
-    """Return the recipe of a run, with the new paths of the texts that are saved in it, such as that of a pipe."""
-    if not run.recipe_file.is_file():
-        return {}
-    try:
-        recipe = read_toml(run.recipe_file)
-    except ValueError as error:
-        raise RunError(f"{run.recipe_file} is damaged: {error}", "mend it, or remove the run") from None
-    _move_sources(recipe, run.name, new)
-    return {run.recipe_file: tomli_w.dumps(recipe)}
+    """Return the recipes of a run, with the new paths of the texts that are saved in it, such as that of a pipe."""
+    texts: dict[Path, str] = {}
+    for file in (run.recipe_file, run.earlier / run.recipe_file.name):  # the earlier one may be restored
+        if file.is_file():
+            try:
+                recipe = read_toml(file)
+            except ValueError as error:
+                raise RunError(f"{file} is damaged: {error}", "mend it, or remove the run") from None
+            _move_sources(recipe, run.name, new)
+            texts[file] = tomli_w.dumps(recipe)
+    return texts
 
 
 def _move_sources(recipe: Any, old: str, new: str) -> None:

@@ -38,6 +38,8 @@ TOKENIZER = "tokenizer.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 """Tokenizer of the texts that the encoder of a translation model reads."""
 MODEL_FILES = (CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING, CARD)
+RECIPE_HEADING = "## Train it again"
+"""Heading of the section of a model card that holds the recipe."""
 MAX_OPENINGS = 100
 """Attempts to open the files of a model before its folder is replaced again."""
 MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
@@ -51,15 +53,19 @@ TEXTS, POINTS = "a list of texts", "a list of pairs of numbers"
 TRAINING_FIELDS: Mapping[str, str] = {
     "run": TEXT, "seed": WHOLE, "seconds": NUMBER, "split": TEXT, "loss": NUMBER,
     "recipe": OBJECT, "recipe.data": OBJECT, "recipe.data.sources": TEXTS, "recipe.data.texts": TEXTS,
-    "recipe.data.validation_fraction": FRACTION,
+    "recipe.data.validation_fraction": FRACTION, "recipe.data.from_model": TEXT,
     "recipe.data.mode": TEXT, "recipe.data.column": TEXT, "recipe.data.field": TEXT,
+    "recipe.tokenizer": OBJECT, "recipe.tokenizer.tokenizer": TEXT,
     "data": OBJECT, "data.fingerprint": TEXT, "data.documents": WHOLE, "data.tokens": NUMBER,
     "data.train_tokens": NUMBER, "data.val_fraction": FRACTION,
     "from": OBJECT, "from.name": TEXT,
     "curve": OBJECT, "curve.training": POINTS, "curve.validation": POINTS,
 }  # fmt: skip
 """Fields of `training.json` that commands read, and the type of each, unless it is missing."""
-NULLABLE = ("from", "recipe.data.mode", "recipe.data.column", "recipe.data.field")
+NULLABLE = (
+    "from", "recipe.data.mode", "recipe.data.column", "recipe.data.field", "recipe.data.from_model",
+    "recipe.tokenizer.tokenizer",
+)  # fmt: skip
 
 
 class ModelFiles:
@@ -442,6 +448,13 @@ def read_card(folder: Path, files: ModelFiles | None = None) -> str:
     path = folder / CARD
     is_there = os.path.lexists(path) if files is None else files.has(CARD)
     return _read(read_text, path, MAX_TRAINING, files) if is_there else ""
+
+
+def without_recipe(card: str) -> str:
+    """Return a model card without the recipe in it, which may name folders of the machine that trained the model."""
+    before, found, after = card.partition(f"\n{RECIPE_HEADING}\n")
+    _, next_section, rest = after.partition("\n## ")
+    return before + (f"\n## {rest}" if found and next_section else "")
 
 
 def save_model(

@@ -53,6 +53,12 @@ def _is_allowed(char: str) -> bool:
     return char.isalnum() or char in "-_. " or unicodedata.category(char).startswith("M")
 
 
+def nearest_name(text: str) -> str:
+    """Return a text as a name: as it is if it can be one, else the nearest that can; `DERIVED` if there is none."""
+    name = unicodedata.normalize("NFC", text)
+    return (_without_faults(name) or DERIVED) if _fault(name) else name
+
+
 def _without_faults(name: str) -> str:
     """Return the valid name nearest to a text in NFC; empty if there is none."""
     words = "".join(char if _is_allowed(char) else "/" for char in name).split("/")

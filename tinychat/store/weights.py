@@ -3,6 +3,7 @@
 import ctypes
 import math
 import mmap
+import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -91,9 +92,9 @@ def snapshot_file(run: RunFolder, step: int) -> Path:
 
 
 def list_snapshots(run: RunFolder) -> list[Snapshot]:
-    """Return the snapshots of a run in the order of their steps."""
-    paths = sorted(run.snapshots.glob(f"step-*{SUFFIX}"))
-    return [Snapshot(int(path.stem.removeprefix("step-")), path) for path in paths]
+    """Return the snapshots of a run in the order of their steps; other files in their folder are passed over."""
+    found = ((re.fullmatch(r"step-(\d+)", path.stem), path) for path in sorted(run.snapshots.glob(f"*{SUFFIX}")))
+    return [Snapshot(int(step[1]), path) for step, path in found if step]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ enough. Needs no torch until a checkpoint is read or written.
 """
 
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -121,8 +122,9 @@ def newest_step(folder: Path) -> int:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Return the folders of checkpoints, newest first."""
-    return sorted(folder.glob("step-*"), reverse=True)
+    """Return the folders of checkpoints, newest first; others, such as a copy of one, are passed over."""
+    found = (path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name))
+    return sorted(found, reverse=True)
 
 
 class Publisher:

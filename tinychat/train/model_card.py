@@ -7,6 +7,7 @@ from typing import Any
 
 import tinychat
 from tinychat.events import Ended
+from tinychat.store.models import RECIPE_HEADING
 from tinychat.store.names import typed
 from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
@@ -184,7 +185,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         "\nIt knows its text and nothing else: it makes up what it says in the manner of that text, and may repeat "
         "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
         "the versions needed to train it again.\n",
-        "## Train it again\n",
+        f"{RECIPE_HEADING}\n",
         "Save this as recipe.toml, then run `tinychat train --recipe recipe.toml`.\n",
         *("    " + line for line in recipe.to_toml().splitlines()),
     ]
