@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from scripted import make_model, open_scripted
 
 from tinychat.cli.main import run
+from tinychat.evaluate.suite import read_suite
 
 Eval = Callable[..., tuple[int, str, str]]
 
@@ -94,11 +95,22 @@ def test_case_and_punctuation_may_be_ignored_from_a_line_on(evaluate: Eval) -> N
     assert values["greedy"]["groups"]["g"] == {"passed": 1, "count": 3, "share": 1 / 3}
 
 
+def test_a_string_may_hold_a_line_separator_and_null_is_no_condition(tmp_path: Path) -> None:
+    (tmp_path / "suite.jsonl").write_text(
+        '{"say": "one\u2028\x85two", "answer": "you said: one\u2028\x85two", "pattern": null, "without": null}\r\n',
+        encoding="utf-8", newline="",
+    )  # fmt: skip
+    (check,) = read_suite(tmp_path / "suite.jsonl").checks
+    assert check.prompts == ("one\u2028\x85two",)
+    assert check.accepts("you said: one\u2028\x85two")
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
         ({"say": "hi"}, "it says nothing of the reply: answer, pattern or without"),
         ({"answer": "hi"}, "say is missing"),
+        ({"say": "hi", "answer": None}, "it says nothing of the reply: answer, pattern or without"),
         ({"say": 3, "answer": "hi"}, "say is a text or a list of texts, not 3"),
         ({"say": "hi", "patern": "hi"}, "a check has no 'patern'"),
         (["hi"], "it is no object"),

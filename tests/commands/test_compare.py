@@ -57,6 +57,16 @@ def test_a_prompt_may_hold_what_looks_like_a_value(talk: Talk) -> None:
     assert texts(talk, '/compare temp=0.5,1 "greedy is"')[1] == ["you said: greedy is"] * 2
 
 
+def test_spaces_may_stand_around_the_commas_between_values(talk: Talk) -> None:
+    labels, answers = texts(talk, "/compare temp=0.2,0.5, 0.8 , 1.1 hi")
+    assert labels == ("1 · temp 0.2", "2 · temp 0.5", "3 · temp 0.8", "4 · temp 1.1")
+    assert answers == ["you said: hi"] * 4
+    labels, answers = texts(talk, "/compare temp=0.2, top-p=0.5, greedy hi")
+    assert labels == ("1 · temp 0.2", "2 · top-p 0.5", "3 · greedy")
+    assert answers == ["you said: hi"] * 3
+    assert texts(talk, "/compare model=parrot, other hi")[0] == ("1 · parrot", "2 · other")
+
+
 def test_models_answer_in_columns_and_the_chosen_one_goes_on(talk: Talk) -> None:
     labels, answers = texts(talk, "/compare model=parrot,other hello")
     assert (labels, answers) == (("1 · parrot", "2 · other"), ["you said: hello"] * 2)
@@ -89,6 +99,7 @@ def test_pick_makes_an_answer_the_turn_to_go_on_from(talk: Talk) -> None:
         ("/compare temp=1 hello", "/compare takes 2 to 8 values, not 1"),
         ("/compare tmp=1,2 hello", "there is no setting 'tmp'"),
         ("/compare temp=1,hot hello", "temperature takes a number from 0 to 100, not 'hot'"),
+        ("/compare temp=1,2, hello", "temperature takes a number from 0 to 100, not 'hello'"),
         ("/compare max-tokens=1,2 hello", "max-tokens does not say how tokens are chosen"),
         ("/compare model=parrot hello", "/compare takes 2 to 3 different models, not 'parrot'"),
         ("/compare model=parrot,parrot hello", "/compare takes 2 to 3 different models, not 'parrot,parrot'"),

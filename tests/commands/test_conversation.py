@@ -179,6 +179,33 @@ def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk) -> 
     assert [turn.prompt for turn in talk.session.turns] == ["mine"]
 
 
+def test_a_file_of_another_conversation_is_replaced_after_a_question(talk: Talk, tmp_path: Path) -> None:
+    talk.ask("a long talk")
+    talk.do("/save talk.json")
+    talk.ask("with more")
+    assert talk.do("/save talk.json") == Message(("saved 2 turns in talk.json",))
+    before = (tmp_path / "talk.json").read_text("utf-8")
+    talk.do("/clear")
+    talk.ask("another")
+    question = talk.do("/save talk.json")
+    assert isinstance(question, Question)
+    assert question.text == "talk.json exists: replace it?"
+    assert (tmp_path / "talk.json").read_text("utf-8") == before
+    assert question.act() == Message(("saved 1 turn in talk.json",))
+    assert talk.do(f"/save {tmp_path}/talk.json") == Message((f"saved 1 turn in {tmp_path}/talk.json",))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"turns": 1}', '{"format": 1, "turns": ["left", "right"]}', '{"turns": [{"prompt": "", "answer": ""}]}']
+)
+def test_json_of_other_programs_is_not_written_over(talk: Talk, tmp_path: Path, text: str) -> None:
+    (tmp_path / "drive.json").write_text(text)
+    talk.ask("hello")
+    with pytest.raises(UsageError, match=r"drive\.json exists and is no transcript"):
+        talk.do("/save drive.json")
+    assert (tmp_path / "drive.json").read_text() == text
+
+
 def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("a life's work")
     talk.ask("hello")
@@ -407,6 +434,24 @@ def test_the_tokens_of_a_branch_have_the_odds_that_the_model_gave_them(spelled: 
 def test_the_same_token_with_the_same_seed_says_what_was_said(spelled: Session) -> None:
     answer = spelled.turns[0].answer
     assert said(spelled, f"/branch 5 {answer[4]}") == answer
+
+
+@pytest.mark.parametrize(
+    ("typed", "said_then"),
+    [
+        ("hello", "you hello"), ('"hello"', "youhello"), ('" hello"', "you hello"), ("' hello'", "you hello"),
+        (":", "you:"),
+    ],
+)  # fmt: skip
+def test_a_word_gets_the_space_of_the_word_that_it_replaces(talk: Talk, typed: str, said_then: str) -> None:
+    talk.ask("hello")
+    assert said(talk.session, f"/branch 2 {typed}").startswith(said_then)
+
+
+def test_a_word_that_replaces_no_word_is_taken_as_it_is(talk: Talk) -> None:
+    talk.ask("hello")
+    assert [token.text for token in talk.session.turns[0].tokens[:3]] == ["you", " said", ":"]
+    assert said(talk.session, "/branch 3 hello").startswith("you saidhello")
 
 
 def test_a_branch_in_a_chat_is_of_the_last_answer_of_the_path(talk: Talk) -> None:

@@ -1,19 +1,21 @@
 """`/play`: what is guessed."""
 
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import Talk
 
 from tinychat.commands.results import GuessingGame
-from tinychat.errors import Interrupted, UsageError
+from tinychat.errors import UsageError
 from tinychat.evaluate.shannon_game import Game
 
 
 def begin(talk: Talk, line: str) -> Game:
     result = talk.do(line)
     assert isinstance(result, GuessingGame)
-    return result.start(lambda: False)
+    return result.start()
 
 
 def test_the_answer_to_a_prompt_is_hidden_and_becomes_no_turn(talk: Talk) -> None:
@@ -69,11 +71,27 @@ def test_what_cannot_be_played_is_said(talk: Talk, line: str, problem: str) -> N
     assert caught.value.problem == problem
 
 
-def test_the_making_of_the_answer_can_be_stopped(talk: Talk) -> None:
-    result = talk.do("/play count")
-    assert isinstance(result, GuessingGame)
-    with pytest.raises(Interrupted):
-        result.start(lambda: True)
+def test_a_translator_does_not_go_on_with_a_text(talk: Talk) -> None:
+    Path("novel.txt").write_text("hello there " * 2000)
+    talk.do("/model translate")
+    with pytest.raises(UsageError, match="translate translates, so it cannot tell how a text goes on"):
+        begin(talk, "/play novel.txt")
+
+
+def test_the_making_of_the_answer_can_be_stopped(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, ends = talk.session.model.engine, []
+    extend = engine.extend
+
+    def press_ctrl_c_and_extend(*args: Any, **kwargs: Any) -> object:
+        signal.raise_signal(signal.SIGINT)
+        tokens = extend(*args, **kwargs)
+        ends.append("is not interrupted itself")
+        return tokens
+
+    monkeypatch.setattr(engine, "extend", press_ctrl_c_and_extend)
+    with pytest.raises(KeyboardInterrupt):
+        begin(talk, "/play count")
+    assert len(ends) == 1
 
 
 def test_files_and_data_sets_are_completed(talk: Talk) -> None:

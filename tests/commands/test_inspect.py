@@ -9,6 +9,7 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import (
+    Answer,
     BarChart,
     HeatMap,
     HeatMaps,
@@ -143,6 +144,30 @@ def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -
         assert len(result.bars) in (8, 9)
 
 
+def test_why_says_of_a_cut_token_that_it_was_put_there(spelled: Session) -> None:
+    note = "the token chosen was put there, by a person, a setting or a search"
+    assert not any(note in why(spelled, f"/why {number}").notes for number in range(1, 13))
+    COMMANDS.dispatch(spelled, "/top-k 1")
+    least = why(spelled, "/why 3").bars[-1].label
+    result = COMMANDS.dispatch(spelled, f"/branch 3 {least}")
+    assert isinstance(result, Answer)
+    list(result.start(lambda: False))
+    forced = why(spelled, "/why 3")
+    assert [bar.after for bar in forced.bars if bar.marked] == [0]
+    assert forced.notes == (note,)
+
+
+def test_why_names_a_beam_search(spelled: Session) -> None:
+    COMMANDS.dispatch(spelled, "/greedy")
+    COMMANDS.dispatch(spelled, "/num-beams 4")
+    list(spelled.answer("abc"))
+    charts = [why(spelled, f"/why {number}") for number in range(1, 13)]
+    assert {chart.headings[1] for chart in charts} == {"after temp 0 · top-p 0.95 · beams 4"}
+    chosen = [next(bar.after for bar in chart.bars if bar.marked) for chart in charts]
+    assert {0, 1} == set(chosen), "of no use: the search found what greedy decoding finds"
+    assert [bool(chart.notes) for chart in charts] == [after == 0 for after in chosen]
+
+
 @pytest.mark.parametrize("index", ["0", "99", "x", "1.5"])
 def test_why_refuses_a_place_that_is_not_there(talk: Talk, index: str) -> None:
     talk.ask("hello")
@@ -227,6 +252,9 @@ def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
     pieces = talk.session.model.tokenizer.pieces("hello there")
     assert result.pieces == tuple(f"{piece!r} {id}" for piece, id in pieces)
     assert result.notes[0].startswith(f"{len(pieces)} tokens for 11 characters · ")
+    quoted = talk.do('/tokens " the"')
+    assert isinstance(quoted, Pieces)
+    assert quoted.pieces == tuple(f"{piece!r} {id}" for piece, id in talk.session.model.tokenizer.pieces(" the"))
     parts = talk.do("/tokens é")
     assert isinstance(parts, Pieces)
     assert [piece.split()[0] for piece in parts.pieces] == [r"'\xc3'", r"'\xa9'"]
@@ -342,6 +370,30 @@ def test_a_translation_model_looks_at_what_it_translates(translator: Path) -> No
     own = COMMANDS.dispatch(session, "/attention 2 1")
     assert isinstance(own, HeatMap)
     assert [len(row) for row in own.cells] == list(range(1, 7))
+
+
+def test_of_several_sentences_the_last_one_is_shown_and_named(translator: Path) -> None:
+    session = Session()
+    session.open_model(str(translator))
+    session.settings.set("max_tokens", 12)
+    (end,) = session.model.prompt_encoder.end_ids
+    answered = 0
+    for seed in range(99):
+        session.settings.set("seed", seed)
+        list(session.answer("a\nbc"))
+        ids = [token.id for token in session.turns[-1].tokens]
+        if end in ids and (answered := len(ids) - 1 - ids.index(end)):
+            break
+    assert answered, "it never translates the second line"
+    maps = COMMANDS.dispatch(session, "/attention")
+    assert isinstance(maps, HeatMaps)
+    assert maps.title == f"attention, by layer and head: {answered + 1} tokens, → at the 3 of sentence 2"
+    assert maps.notes[-1] == "only sentence 2, the last one translated: each is translated by itself"
+    one = COMMANDS.dispatch(session, "/attention 2 1 cross")
+    assert isinstance(one, HeatMap)
+    assert one.title.startswith("layer 2 head 1 · sentence 2 · ")
+    assert one.columns == ("b", "c", "<|end|>")
+    assert (len(one.rows), one.marked) == (answered + 1, 1)
 
 
 @pytest.mark.parametrize(

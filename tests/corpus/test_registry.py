@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from tinychat.corpus import registry
 from tinychat.corpus.registry import KNOWN, DataFile, Dataset, fetch, find_file
 from tinychat.corpus.sources import read_sources
-from tinychat.errors import SourceError
+from tinychat.errors import Interrupted, SourceError
 
 CONTENT = b"one\ntwo\n" * 20_000
 
@@ -85,8 +86,10 @@ def test_a_mirror_replaces_downloads(tmp_path: Path, known: Dataset) -> None:
 
 
 PROGRAM = """
-import pathlib, sys
+import os, pathlib, signal, sys
 name, _, out, _, seed = sys.argv[1:]
+if seed == "12":
+    os.kill(os.getpid(), signal.SIGINT)
 if seed == "13":
     sys.exit("no luck")
 folder = pathlib.Path(out)
@@ -124,6 +127,12 @@ def test_a_failing_generator_is_an_error(tmp_path: Path, own: Dataset) -> None:
     with pytest.raises(SourceError, match="own cannot be made: no luck"):
         registry.generate("own", tmp_path / "cache" / "own", seed=13)
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signal tells how a program ended")
+def test_a_generator_that_ctrl_c_ends_has_not_failed(tmp_path: Path, own: Dataset) -> None:
+    with pytest.raises(Interrupted, match="own was not made: it was stopped"):
+        registry.generate("own", tmp_path / "cache" / "own", seed=12)
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ class Learner:
             case results.TokenBrowser():
                 draw(screen.terminal(), result.bars_at(result.index))
             case results.GuessingGame():
-                game = result.start(lambda: False)
+                game = result.start()
                 for _ in range(5):
                     assert game.give_up()
             case results.Plot():

@@ -256,6 +256,14 @@ def test_a_command_allowed_while_busy_runs_at_once_and_others_wait(
     assert "".join(key.data for key in get_typeahead(input)) == "/models\r"
 
 
+@pytest.mark.parametrize("line", ["/help", "help", "/set"])
+def test_a_command_that_shows_more_than_a_message_waits_for_the_prompt(play: Play, input: PipeInput, line: str) -> None:
+    input.send_text(f"{line}\r/set seed\r")
+    screen = play(waiting(lambda: _is_read(input)))
+    assert "".join(key.data for key in get_typeahead(input)) == f"{line}\r"
+    assert ("esc stop" in screen.getvalue()) is ("help" in line)
+
+
 @pytest.mark.slow
 def test_the_beginning_of_a_word_shows_before_its_end_comes(play: Play) -> None:
     screen = Screen(24, 8)
@@ -319,6 +327,18 @@ def test_arrows_walk_and_enter_goes_on_from_the_selected_token(person: Person) -
     assert any(line.startswith(f"you{other}") for line in lines)
     person.type("/tree", ENTER)
     person.sees("  ├─ 1  hello → you said: hello", lambda lines: any(f"› └─ 2  hello → you{other}" in x for x in lines))
+
+
+@pytest.mark.slow
+def test_in_a_low_window_the_selected_token_is_on_screen(sit_down: SitDown) -> None:
+    person = sit_down(rows=10)
+    person.type("hello", ENTER)
+    person.sees(answered)
+    person.type("/why 2", ENTER)
+    person.sees(HINT)
+    for _ in range(7):
+        person.type("down")
+    person.sees(HINT, "you› said‹: hello", lambda lines: any(line.startswith('» "') for line in lines))
 
 
 @pytest.mark.slow

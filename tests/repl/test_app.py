@@ -1,5 +1,6 @@
 """The guessing game on a screen, and conversations that are saved automatically."""
 
+import json
 import math
 import os
 import stat
@@ -39,7 +40,7 @@ def play_game(session: Session, keys: str, *, dumb: bool = False, colour: bool =
     screen = Screen()
     with create_pipe_input() as input, create_app_session(input=input, output=DummyOutput()):
         input.send_text(keys)
-        play(GuessingGame(lambda should_stop: game), session, screen.terminal(dumb=dumb, colour=colour))
+        play(GuessingGame(lambda: game), session, screen.terminal(dumb=dumb, colour=colour))
     return screen.lines
 
 
@@ -209,6 +210,22 @@ def test_a_saved_conversation_can_be_opened(sit_down: Callable[..., Person]) -> 
     person.sees(
         "› hello there", "you said: hello there", lambda lines: any(line.startswith("1 turn from") for line in lines)
     )
+
+
+@pytest.mark.slow
+def test_a_picked_answer_is_saved_at_once(sit_down: Callable[..., Person]) -> None:
+    person = sit_down()
+    person.type("/samples 2 hello there\r")
+    person.sees(lambda lines: any("/pick N goes on from one" in line for line in lines) and "›" in lines)
+    for number in ("2", "2", "1"):
+        person.type(f"/pick {number}\r")
+    person.type("/clear\r")
+    person.sees("a new conversation", "›")
+    (path,) = list_transcripts()
+    assert [json.loads(line)["number"] for line in path.read_text().splitlines()] == [1, 2]
+    person.type("/quit\r")
+    assert person.wait_for_exit() == 0
+    assert f"kept: /open {path.stem}".encode() in person.raw
 
 
 @pytest.mark.slow

@@ -370,6 +370,18 @@ def test_a_command_that_waits_for_a_model_spins_and_can_be_interrupted(
 
 
 @pytest.mark.slow
+def test_reading_a_text_to_play_with_can_be_interrupted(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/play tales", ENTER)  # its program, which Ctrl-C reaches too, takes many seconds
+    person.sees(spins("the text to guess is on its way · Ctrl-C gives the prompt back"))
+    person.type(CTRL_C)
+    lines = person.sees("stopped", "›")
+    assert lines[2:5] == ["› /play tales", "stopped", "›"], lines
+    person.type(CTRL_D)
+    assert person.wait_for_exit() == 0
+
+
+@pytest.mark.slow
 def test_torch_loads_on_while_the_prompt_is_back(home: Path) -> None:
     person = Person(find_model("smalltalk"), home, TINYCHAT_TEST_TORCH="1")
     person.sees("›")

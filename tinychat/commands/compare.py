@@ -20,7 +20,9 @@ from tinychat.session.session import Session
 from tinychat.store.names import fold
 
 MIN_ANSWERS, MAX_ANSWERS, MAX_MODELS = 2, 8, 3
-ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z][\w-]*)=(?P<values>(?:\\ |\S)*)\s*")
+ASSIGNMENT = re.compile(
+    r"(?P<name>[A-Za-z][\w-]*)=(?P<values>(?:\\ |\s*,\s*+(?!greedy\b|[\w-]+=)|\S)*)\s*"
+)  # after a comma, the next value may follow a space, unless that is another setting
 GREEDY = re.compile(r"greedy(\s+|$)")
 EXAMPLE = "for example `/compare temperature=0.2,0.8,1.4`"
 SAME_ANSWERS = ("at temperature 0 all answers are the same", "/sample draws again, or set a temperature")
@@ -151,8 +153,8 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
 
 
 def _split(values: str) -> list[str]:
-    """Split values at their commas; a name among them may have a space, written `\\ `."""
-    return [value.replace("\\ ", " ") for value in values.split(",") if value]
+    """Split values at their commas, which may have spaces around them; a space in a name is written `\\ `."""
+    return [value.replace("\\ ", " ") for value in map(str.strip, values.split(",")) if value]
 
 
 def _find(name: str) -> Option | None:

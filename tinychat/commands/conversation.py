@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,9 @@ MAX_PROMPT = 36
 MAX_COMPLETIONS, MAX_FIRST_LINE = 20, 1_000_000
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 BEFORE_ALL = ("this is before the first turn", "/tree shows the turns, /goto N returns to one")
-BRANCH_EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
+BRANCH_EXAMPLE = 'for example `/branch 5 " blue"`; `/why` shows the tokens by their numbers'
 NUMBER_AND_TEXT = re.compile(r"(?P<number>-?\d+)(?:\s+(?P<text>.+))?\Z", re.DOTALL)
+SPACE_AND_WORD = re.compile(r" +\S")
 CHAT = "--chat"
 NOT_REPEATED = ("seed", "slow")
 """Settings that `/repeat` does not copy: each answer has its own seed, and `slow` only paces the display."""
@@ -92,14 +93,23 @@ def clear(session: Session, text: str) -> Result:
 
 @command("save", "talk", "to a file", usage="FILE", example="/save talk.json", complete=complete_paths)
 def save(session: Session, text: str) -> Result:
-    """Save the conversation to a file, with its model, settings and seeds; `/open` brings its turns back, no more."""
+    """Save the conversation to a file, with its model, settings and seeds; `/open` brings its turns back, no more.
+
+    A file of another conversation is replaced only after a question.
+    """
     path = _path(text, "save")
     path = path if path.suffix else path.with_suffix(".json")
     _last(session)
     if path.exists() and not _is_transcript(path):
         raise UsageError(f"{path} exists and is no transcript", "choose another name")
-    write_transcript(path, session.model.name, session.settings.current, session.conversation)
-    return Message((f"saved {count(len(session.turns), 'turn')} in {path}",))
+    conversation = session.conversation
+
+    def write() -> Message:
+        write_transcript(path, session.model.name, session.settings.current, conversation)
+        conversation.files.add(path.resolve())
+        return Message((f"saved {count(len(conversation.turns), 'turn')} in {path}",))
+
+    return write() if path.resolve() in conversation.files else _write_or_ask(path, write)
 
 
 def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -136,6 +146,7 @@ def open_(session: Session, text: str) -> Result:
     if text.isdecimal() and not path.exists():
         path = _find_kept(text)
     session.conversation = read_transcript(path)
+    session.conversation.files.add(path.resolve())
     lines = tuple(line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer))
     return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}", *_other_model(session)))
 
@@ -199,10 +210,7 @@ def share(session: Session, text: str) -> Result:
         notes = ("`/share --chat` lets it begin with this conversation",) if turns and not has_chat else ()
         return Message((f"{path}: {size}; whoever opens it talks to {info.name}{begins}",), notes)
 
-    if path.exists():
-        ask_to_replace(path, Message())
-        return Question(f"{path} exists: replace it?", write, refused="nothing is written")
-    return write()
+    return _write_or_ask(path, write)
 
 
 def _parse_share(text: str) -> tuple[str, bool]:
@@ -223,11 +231,16 @@ def ask_to_replace(path: Path, result: Result) -> Result:
     Raises:
         UsageError: If there is something else of that name.
     """
+    return _write_or_ask(path, lambda: result)
+
+
+def _write_or_ask(path: Path, write: Callable[[], Result]) -> Result:
+    """Write a file; if it exists, return the question whether to replace it, which writes it after a yes."""
     if path.is_file():
-        return Question(f"{path} exists: replace it?", lambda: result, refused="nothing is written")
+        return Question(f"{path} exists: replace it?", write, refused="nothing is written")
     if path.exists():
         raise UsageError(f"{path} exists and is no file", "choose another name")
-    return result
+    return write()
 
 
 def _last(session: Session) -> Turn:
@@ -261,8 +274,9 @@ def _path(text: str, name: str, example: str = "talk.json") -> Path:
 
 def _is_transcript(path: Path) -> bool:
     try:
-        return "turns" in read_json(path)
-    except (OSError, ValueError, TypeError):
+        values = read_json(path)
+        return "format" in values and all({"prompt", "answer"} <= turn.keys() for turn in values["turns"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return False
 
 
@@ -354,9 +368,11 @@ def branch_at(session: Session, turn: Turn, index: int, forced_ids: list[int]) -
     return Answer(partial(session.branch, index, forced_ids), turn.text_before(index).rpartition("\n")[2])
 
 
-@command("branch", "talk", "force other words", usage='N "TEXT"', example='/branch 5 "blue"')
+@command("branch", "talk", "force other words", usage='N "TEXT"', example='/branch 5 " blue"')
 def branch(session: Session, text: str) -> Result:
     """Regenerate the last answer from its Nth token, forcing TEXT in its place.
+
+    The space before a word belongs to it: a word without quotation marks gets the space of the word that it replaces.
 
     The old answer stays as a branch of its own: `/tree` shows both, and `/goto` returns to it. Enter on an alternative
     shown by `/why` does the same.
@@ -367,6 +383,9 @@ def branch(session: Session, text: str) -> Result:
     if match is None or not (replacement := unquote(match["text"] or "")):
         raise UsageError(f"/branch needs the number of a token and a text, not {text!r}", BRANCH_EXAMPLE)
     index = parse_token(match["number"], len(turn.tokens), "branch")
+    is_unquoted_word = replacement == match["text"] and replacement[0].isalnum()
+    if is_unquoted_word and SPACE_AND_WORD.match(turn.tokens[index].text):
+        replacement = f" {replacement}"
     if unknown := session.model.source_tokenizer.unknown(replacement):
         raise UsageError(f"{session.model.name} does not know {' '.join(map(repr, unknown))}", "use other characters")
     return branch_at(session, turn, index, _encode(session, replacement))

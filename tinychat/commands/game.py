@@ -7,11 +7,11 @@ from functools import partial
 
 from tinychat.commands.registry import Command, command, complete_sources, first_word, to_path, unquote
 from tinychat.commands.results import GuessingGame, Result
-from tinychat.errors import Interrupted, UsageError
+from tinychat.errors import UsageError
 from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import Request, TokenProbability, fresh_seed
 from tinychat.generate.stream import stream
-from tinychat.session.open_model import ShouldStop
+from tinychat.interrupts import deferred
 from tinychat.session.session import Session
 from tinychat.store import paths
 
@@ -50,19 +50,17 @@ def play(session: Session, text: str) -> Result:
     return GuessingGame(partial(_answer, session, text, index))
 
 
-def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) -> Game:
+def _answer(session: Session, prompt: str, index: int) -> Game:
     """Return a game on the model's answer to a prompt, as turn `index` of the conversation."""
     model, current = session.model, session.settings.current
     # What is guessed follows the prompt as it is cut.
     settings = replace(current, max_tokens=min(current.max_tokens, MAX_TOKENS), token_healing="off")
     history = model.history(session.turns[:index])
-    _wait(session, should_stop)
     answer = model.make_answer(prompt, turns=history, settings=lambda: settings)
     start = len(answer.ids)
-    for _ in stream(model.engine, answer, should_stop):
-        pass
-    if should_stop():
-        raise Interrupted("nothing is played: it was stopped")
+    with deferred() as should_stop:  # an exception inside the engine could leave its cache half written
+        for _ in stream(model.engine, answer, should_stop):
+            pass
     ids = answer.ids[:-1] if answer.ids[-1] in answer.request.end_ids else answer.ids
     if len(ids) <= start:
         raise UsageError(f"the model has nothing to say to {prompt!r}", "try another prompt")
@@ -70,13 +68,17 @@ def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) 
     return _game(session, ids, start, shown, answer.request.source)
 
 
-def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
+def _passage(session: Session, source: str) -> Game:
     """Return a game on a random passage of a text."""
     from tinychat.corpus.sources import read_sources
     from tinychat.tokenizer.token_cache import encode_corpus
     from tinychat.train.split import TextSplit
 
-    template, tokenizer = session.model.info.template, session.model.tokenizer
+    model = session.model
+    if model.prompt_encoder.source_tokenizer is not None:
+        remedy = "give it a sentence: `/play Where is the station?`"
+        raise UsageError(f"{model.name} translates, so it cannot tell how a text goes on", remedy)
+    template, tokenizer = model.info.template, model.tokenizer
     corpus = read_sources(
         [source], cache=paths.datasets_folder(), mirror=paths.mirror(), mode=None if template else "completion"
     )
@@ -92,7 +94,6 @@ def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     # Begin after a line break if there is one, else after a space.
     start = next((index + 1 for end in ("\n", " ") for index, text in enumerate(texts) if text.endswith(end)), 0)
     passage = passage[start : start + CONTEXT_TOKENS + MAX_TOKENS]
-    _wait(session, should_stop)
     return _game(session, passage, CONTEXT_TOKENS, tokenizer.decode(passage[:CONTEXT_TOKENS]))
 
 
@@ -104,11 +105,6 @@ def _game(session: Session, ids: Sequence[int], start: int, shown: str, source: 
         return engine.probabilities(Request(0, list(known), len(known) - start, settings, seed=0, source=source))
 
     return Game(session.model.tokenizer, ids, start, predict, shown)
-
-
-def _wait(session: Session, should_stop: ShouldStop) -> None:
-    if not session.model.wait(should_stop):
-        raise Interrupted("nothing is played: it was stopped")
 
 
 COMMANDS: tuple[Command, ...] = (play,)

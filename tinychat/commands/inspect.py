@@ -51,6 +51,8 @@ CROSS = "cross"
 HOW_TO_READ_LENS = "downwards, each row adds what one more layer has learned; all before sampling"
 HOW_TO_READ_MIXTURE = "the last row, of which each share is a part, is what the model says"
 """How to read a table: a line below each."""
+PUT_THERE = "the token chosen was put there, by a person, a setting or a search"
+"""Note on a token that the filters would have removed."""
 TO_PROMPT = "→"
 """Mark of a head's attention to the encoder beside that to the tokens before."""
 MAX_CELLS = 96
@@ -131,9 +133,9 @@ def tokens(session: Session, text: str) -> Result:
     Frequent words are one piece; rare ones are spelled in several. A space
     belongs to the word after it, so `the` and ` the` are different tokens.
     """
-    if not text and not session.turns:
+    if not unquote(text) and not session.turns:
         raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
-    text = text or session.turns[-1].prompt
+    text = unquote(text) or session.turns[-1].prompt
     tokenizer = session.model.source_tokenizer
     pieces = tuple(f"{tokenizer.quoted(id)} {id}" for id in tokenizer.encode(text))
     notes = (
@@ -188,15 +190,18 @@ def bar_chart(model: OpenModel, turn: Turn, index: int, probabilities: list[Toke
             Bar(name(one.id), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token, model.tokenizer)
         ),
-        notes=(*_healed(token, model.tokenizer), *_avoided(token)),
+        notes=(*_healed(token, model.tokenizer), *_avoided(token), *[PUT_THERE] * (not drawn.probability)),
         context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
         headings=("before sampling", f"after {after}"),
     )
 
 
 def _describe_filters(settings: Settings) -> str:
-    """Return `temp 0.8 · top-p 0.95`, or `temp 0 · greedy`."""
-    return " · ".join(word for word in describe_sampling(settings) if word != "sample")
+    """Return `temp 0.8 · top-p 0.95`, `temp 0 · greedy`, or `temp 0 · beams 4`: a beam search is not greedy."""
+    *words, last = describe_sampling(settings)
+    if settings.num_beams > 1:
+        last = f"beams {settings.num_beams}"
+    return " · ".join([*words, last] if last != "sample" else words)
 
 
 def _healed(token: Token, tokenizer: Tokenizer) -> tuple[str, ...]:
@@ -320,12 +325,13 @@ def head_maps(
 
     `by_kind` has the heads of each layer for self-attention (False), attention to the encoder (True), or both.
     """
-    ids, source = ids_before(model, turn)
+    (ids, source), sentence = ids_before(model, turn), _last_sentence(model, turn)
     start = window_start(len(ids), model.engine.context_length)
     tokens = f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
     if True in by_kind:
         only = False not in by_kind
-        tokens += f"{' look ' if only else f', {TO_PROMPT} '}at the {len(source or ())} of the prompt"
+        read = f"sentence {sentence}" if sentence else "the prompt"
+        tokens += f"{' look ' if only else f', {TO_PROMPT} '}at the {len(source or ())} of {read}"
     grid = tuple(
         tuple(
             SmallMap(f"{number} {index}{mark}{_main_pattern(head)}", _mask(head.cells, kind))
@@ -341,7 +347,16 @@ def head_maps(
         )
     else:
         title, note = f"layer {layer + 1}, by head", f"`/attention {layer + 1} HEAD` shows one with its tokens"
-    return HeatMaps(f"{title}: {tokens}", grid, (note,))
+    notes = [note]
+    if sentence:
+        notes.append(f"only sentence {sentence}, the last one translated: each is translated by itself")
+    return HeatMaps(f"{title}: {tokens}", grid, tuple(notes))
+
+
+def _last_sentence(model: OpenModel, turn: Turn) -> int:
+    """Return the number, from 1, of the last sentence of several that were translated; 0 if only one was."""
+    index, _ = model.sentence_before(turn, len(turn.tokens))
+    return index + 1 if index else 0
 
 
 def _main_pattern(head: Head) -> str:
@@ -373,8 +388,10 @@ def head_map(
     facts = [f"{name} {percent(weight, 0)}" for name, weight in _patterns(summary) if weight >= MIN_LISTED_WEIGHT]
     if not cross:
         facts.append(f"{summary.distance:.1f} tokens back")
-    title = " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {summary.entropy:z.1f} bits"])
-    rows, marked = labels[len(labels) - len(cells) :], max(0, len(cells) - len(turn.tokens))
+    sentence, first = _last_sentence(model, turn), model.sentence_before(turn, len(turn.tokens))[1]
+    where = [f"layer {layer + 1} head {head + 1}", *([f"sentence {sentence}"] if sentence else [])]
+    title = " · ".join([*where, *facts, f"entropy {summary.entropy:z.1f} bits"])
+    rows, marked = labels[len(labels) - len(cells) :], max(0, len(cells) - (len(turn.tokens) - first))
     return HeatMap(title, rows, columns, _mask(cells, cross), marked)
 
 

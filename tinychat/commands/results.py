@@ -213,7 +213,7 @@ class LessonPage:
 class GuessingGame:
     """A guessing game; `start` makes the text to guess."""
 
-    start: Callable[[ShouldStop], Game]
+    start: Callable[[], Game]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Known data sets (`datasets.toml`): the source, checksum and licence of each, and how to read it."""
 
 import hashlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tinychat.atomic import atomic_file
 from tinychat.corpus.encoding import open_bytes
-from tinychat.errors import SourceError
+from tinychat.errors import Interrupted, SourceError
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes done and the total."""
@@ -129,11 +130,14 @@ def generate(name: str, folder: Path, seed: int = 1, count: int | None = None) -
 
     Raises:
         SourceError: If the program is missing or fails.
+        Interrupted: If SIGINT ended it.
     """
     program = generators_folder() / "make.py"
     command = [sys.executable, str(program), name, "--out", str(folder), "--seed", str(seed)]
     command += ["--count", str(count)] if count else []
     result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if result.returncode == -signal.SIGINT:
+        raise Interrupted(f"{name} was not made: it was stopped")
     if result.returncode:
         why = result.stderr.strip().splitlines()[-1:] or [f"it ended with {result.returncode}"]
         raise SourceError(f"{name} cannot be made: {why[0]}", f"its program is {program}")

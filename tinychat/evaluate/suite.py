@@ -111,7 +111,7 @@ def read_suite(path: Path) -> Suite:
     checks: list[Check] = []
     words: frozenset[str] | None = None
     is_loose = False
-    for number, line in enumerate(_read(path).splitlines(), 1):
+    for number, line in enumerate(_read(path).split("\n"), 1):  # a string may hold other ends of lines, such as U+2028
         if not line.strip():
             continue
         try:
@@ -142,6 +142,7 @@ def _parse_check(values: dict[str, Any], is_loose: bool) -> Check:
     """Parse the values of a line; raises a ValueError if they are not a valid check."""
     if unknown := [name for name in values if name not in FIELDS]:
         raise ValueError(f"a check has no {unknown[0]!r}")
+    values = {name: value for name, value in values.items() if value is not None}
     prompts, answers = (_parse_texts(values, name) for name in ("say", "answer"))
     if not prompts:
         raise ValueError("say is missing")

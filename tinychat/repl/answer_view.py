@@ -18,7 +18,7 @@ from prompt_toolkit.keys import Keys
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import Command
-from tinychat.commands.results import Answer, Change, Message, TokenBrowser, summary
+from tinychat.commands.results import Answer, Change, Help, Message, TokenBrowser, summary
 from tinychat.commands.settings import nudge, toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
@@ -214,8 +214,7 @@ class LiveView(ABC):
             self._show_message("" if self._message == self.key_help else self.key_help)
         elif key.key in self.setting_keys and not (typing and len(key.key) == 1):
             self._show_result(self.setting_keys[key.key](self._session))
-        elif key.key is Keys.ControlM and (command := COMMANDS.command_of(self._typed.text)) and self._can_run(command):
-            self._run(self._typed.text)
+        elif key.key is Keys.ControlM and self._runs(self._typed.text):
             self._typed.line.clear()
         else:
             self._typed.press(key)
@@ -242,16 +241,29 @@ class LiveView(ABC):
 
     @abstractmethod
     def _can_run(self, command: Command) -> bool:
-        """Return whether a command runs at once; others wait for the prompt."""
+        """Return whether a command may run now."""
 
-    def _run(self, line: str) -> None:
+    def _runs(self, line: str) -> bool:
+        """Run a line that is a command allowed now; return False if it waits for the prompt, as others do.
+
+        So does a command whose result needs more room than a message, such as `/help`.
+        """
+        if (command := COMMANDS.command_of(line)) is None or not self._can_run(command):
+            return False
         try:
-            self._show_result(COMMANDS.dispatch(self._session, line))
+            result = COMMANDS.dispatch(self._session, line)
         except TinychatError as error:
             self._show_message(error.problem)
+            return True
+        if isinstance(result, Change | Message):
+            self._show_result(result)
+            return True
+        if isinstance(result, Help):
+            self._show_message(self.key_help)
+        return False
 
     @abstractmethod
-    def _show_result(self, result: object) -> None:
+    def _show_result(self, result: Change | Message) -> None:
         """Show the result of a key or a command."""
 
     def _show_message(self, text: str) -> None:
@@ -368,12 +380,12 @@ class AnswerView(LiveView):
     def _can_run(self, command: Command) -> bool:
         return command.while_busy
 
-    def _show_result(self, result: object) -> None:
+    def _show_result(self, result: Change | Message) -> None:
         if isinstance(result, Change):  # the status line and the marks in the text show some changes already
             name = SETTINGS.find(result.name).name
             is_shown = name in SAMPLING or (name == "max_tokens" and self._status.is_visible)
             self._show_message("" if is_shown else result.text)
-        elif isinstance(result, Message):
+        else:
             self._show_message(SEPARATOR.join(result.lines))
 
     def _show_message(self, text: str) -> None:
@@ -487,10 +499,10 @@ class _WalkView:
         return None
 
     def _lines(self, hint: str = "") -> list[Styled]:
-        from tinychat.repl.render.results import render_bars
+        from tinychat.repl.render.results import bar_lines
 
         width, height = self._terminal.size()
-        lines = self._terminal.render_lines(render_bars(self._bars, width - 1, self._selected), width - 1)
-        if hint:
-            lines = [*lines[: height - 2], self._terminal.styled(fit(hint, width - 1), DIM)]
-        return lines
+        if not hint:
+            return bar_lines(self._terminal, self._bars, self._selected)
+        lines = bar_lines(self._terminal, self._bars, self._selected, max(0, height - 2))
+        return [*lines, self._terminal.styled(fit(hint, width - 1), DIM)]

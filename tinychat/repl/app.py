@@ -4,9 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 
 from prompt_toolkit import PromptSession
@@ -29,7 +30,7 @@ from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
 from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
-from tinychat.generate.loading import announced_waits, device_of, is_loading
+from tinychat.generate.loading import POLL_INTERVAL, QUIET_SECONDS, announced_waits, device_of, is_loading
 from tinychat.repl.answer_view import AnswerView, walk
 from tinychat.repl.keys import (
     CURSOR,
@@ -51,6 +52,7 @@ from tinychat.store.runs import list_runs
 from tinychat.textutil import count, escape_controls, percent
 
 FIRST_HINT = "try: hello there · /lesson · /model · /train my-novel.txt --minutes 5"
+INTERRUPT_HINT = "Ctrl-C gives the prompt back"
 BYE = ("bye", "q")
 """Words that may be meant as commands: they are answered as prompts, with a hint."""
 LESSON_ROWS, LEAST_ROWS = 10, 24
@@ -166,7 +168,10 @@ class Repl:
             run_in_shell(line[1:].strip(), self._terminal, self._keyboard)
             return
         if is_command(line):
+            before = self._session.conversation.current
             self._show(COMMANDS.dispatch(self._session, line))
+            if COMMANDS.command_of(line) is COMMANDS["pick"] and self._session.conversation.current is not before:
+                self._save()
             if is_bare_word(line):
                 self._explain_bare_word(line.strip())
             return
@@ -182,7 +187,7 @@ class Repl:
             self._terminal.line(f"{word} alone is a command · {escape_prompt(word)} sends it to the model", DIM)
 
     def _announce(self, name: str) -> AbstractContextManager[Callable[[], None]]:
-        return spinner(self._terminal, f"{name} is loading · Ctrl-C gives the prompt back")
+        return spinner(self._terminal, f"{name} is loading{SEPARATOR}{INTERRUPT_HINT}")
 
     def _show(self, result: results.Result) -> None:
         match result:
@@ -310,10 +315,12 @@ def play(result: results.GuessingGame, session: Session, terminal: Terminal) -> 
 
     Raises:
         TinychatError: If the model cannot be used, or there is no text to guess.
+        KeyboardInterrupt: On Ctrl-C before the game begins.
     """
     name = session.model.name
-    with counted_interrupts() as interrupts:
-        game = result.start(lambda: interrupts.count > 0)
+    session.model.wait(lambda: False)  # shows a spinner of its own
+    with _turning_spinner(terminal, f"the text to guess is on its way{SEPARATOR}{INTERRUPT_HINT}"):
+        game = result.start()
     terminal.line(CHOOSING if game.has_choices else TYPING, DIM)
     terminal.line(RULES.format(name=name), DIM)
     keys = KEYS if game.has_choices else ("\\n is a new line", *KEYS)
@@ -326,6 +333,27 @@ def play(result: results.GuessingGame, session: Session, terminal: Terminal) -> 
         while not game.is_over and (line := _ask_guess(game, ask_after, terminal)).strip() not in QUIT:
             _show_outcomes(_guess(game, line), game, name, terminal)
     _show_result(game, name, terminal)
+
+
+@contextmanager
+def _turning_spinner(terminal: Terminal, text: str) -> Iterator[None]:
+    """Show a line with a spinner inside a `with` block that takes a while and writes nothing; a thread turns it."""
+    done = threading.Event()
+
+    def run() -> None:
+        if not done.wait(QUIET_SECONDS):
+            with spinner(terminal, text) as turn:
+                while not done.wait(POLL_INTERVAL):
+                    turn()
+
+    thread = threading.Thread(target=run, daemon=True)
+    try:
+        thread.start()
+        yield
+    finally:
+        done.set()
+        if thread.is_alive():  # Ctrl-C may come before that
+            thread.join()
 
 
 def _make_ask(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:

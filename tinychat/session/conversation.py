@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import overload
 
 from tinychat.config.settings import Settings
@@ -148,6 +149,8 @@ class Conversation:
         """Turns of all branches, oldest first; the number of a turn is its index here plus 1."""
         self.current: Turn | None = None
         """The current turn; None before the first."""
+        self.files: set[Path] = set()
+        """Absolute paths of the files that it was opened from or saved in, which it may replace without a question."""
         for turn in turns:
             self.add(turn)
 

@@ -73,7 +73,7 @@ class Question:
         typed = typed.strip()
         if self.choices:
             letter = typed.lower().rstrip(".)")
-            if letter and letter in CHOICES[: len(self.choices)]:
+            if letter in tuple(CHOICES[: len(self.choices)]):
                 return CHOICES.index(letter) in self.right
             text, texts = _comparable(typed), [_comparable(choice) for choice in self.choices]
             return texts.index(text) in self.right if text in texts else None

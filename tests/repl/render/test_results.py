@@ -24,7 +24,7 @@ from tinychat.commands.results import (
     TreeRow,
 )
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, RESET, THEMES, WARNING
-from tinychat.repl.render.results import HOW_TO_READ_BARS, HOW_TO_READ_BOTH, HOW_TO_READ_SURPRISAL, draw
+from tinychat.repl.render.results import HOW_TO_READ_BARS, HOW_TO_READ_BOTH, HOW_TO_READ_SURPRISAL, bar_lines, draw
 from tinychat.repl.render.terminal import fit
 from tinychat.session.session import Session
 
@@ -185,6 +185,26 @@ def test_bars_are_as_long_as_their_fractions() -> None:
         "  'x'       0.0 %",
         HOW_TO_READ_BARS,
     ]
+
+
+@pytest.mark.parametrize(
+    ("selected", "height", "shown"),
+    [
+        (None, 20, "abcdefgh"), (6, 11, "abcdefgh"), (None, 8, "abcde"), (6, 8, "defgh"), (7, 8, "defgh"),
+        (0, 8, "abcde"), (6, 4, "g"), (6, 3, "g"), (6, 1, "g"), (6, 0, ""),
+    ],
+)  # fmt: skip
+def test_bars_that_do_not_fit_are_scrolled_to_the_selected_one(selected: int | None, height: int, shown: str) -> None:
+    bars = tuple(Bar(repr(letter), 0.125, letter == "c", 0.125) for letter in "abcdefgh")
+    chart = BarChart("token 1 of 2", bars, ("a note",), ("one", "two", "three"), ("before", "after"))
+    lines = bar_lines(Screen().terminal(), chart, selected, height)
+    assert "".join(line.split("'")[1] for line in lines if "'" in line) == shown
+    assert len(lines) <= height
+    if height > 3:
+        assert (lines[0], lines[1]) == ("token 1 of 2", "one›two‹three")
+    if selected is not None and height:
+        assert [line[3] for line in lines if line.startswith("»")] == ["abcdefgh"[selected]]
+    assert ("a note" in lines) is (height > 11)
 
 
 def test_bars_before_and_after_are_side_by_side() -> None:

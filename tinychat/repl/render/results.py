@@ -20,7 +20,7 @@ from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.lesson import draw_page
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import blocks
-from tinychat.repl.render.terminal import SEPARATOR, Terminal, break_line, fit, fit_items, pad, wrap_items
+from tinychat.repl.render.terminal import SEPARATOR, Styled, Terminal, break_line, fit, fit_items, pad, wrap_items
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
@@ -92,7 +92,7 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
         case results.Table():
             _draw_table(terminal, result)
         case results.BarChart():
-            terminal.show(render_bars(result, terminal.width - 1))
+            terminal.show(Group(*_bar_parts(result, terminal.width - 1)))
         case results.Tree():
             for row in result.rows:
                 text = ("› " if row.is_here else "  ") + row.prefix + row.text
@@ -224,20 +224,41 @@ def _justify(text: str, width: int, *, right: bool) -> str:
     return " " * (width - get_cwidth(text)) + text if right else pad(text, width)
 
 
-def render_bars(bars: results.BarChart, width: int, selected: int | None = None) -> Group:
-    """Return the title, the token in its context, the bars and the notes; bar `selected` is under the cursor."""
+def bar_lines(
+    terminal: Terminal, chart: results.BarChart, selected: int | None = None, height: int | None = None
+) -> list[Styled]:
+    """Return the title, the token in its context, the bars and the notes; bar `selected` is under the cursor.
+
+    If they have more lines than `height`, notes are left out first, then bars that are far from the selected one, or
+    else from the one chosen.
+    """
+    width = terminal.width - 1
+    above, grid, below = (terminal.render_lines(part, width) for part in _bar_parts(chart, width, selected))
+    if height is None:
+        return [*above, *grid, *below]
+    count = len(chart.bars)
+    above, bars = [*above, *grid[:-count]][: max(0, height - 1)], grid[-count:]
+    most = max(1, height - len(above))
+    marked = next((index for index, bar in enumerate(chart.bars) if bar.marked), 0)
+    start = max(0, min((marked if selected is None else selected) - most // 2, count - most))
+    return [*above, *bars[start : start + most], *below][:height]
+
+
+def _bar_parts(
+    bars: results.BarChart, width: int, selected: int | None = None
+) -> tuple[RenderableType, RenderableType, RenderableType]:
+    """Return what stands above the bars, the bars under their headings, a line for each, and the notes."""
     what, separator, facts = bars.title.partition(SEPARATOR)
-    parts: list[RenderableType] = [Text.assemble((what, "bold"), (separator + facts, "dim"))]
+    above = [Text.assemble((what, "bold"), (separator + facts, "dim"))]
     if any(bars.context):
-        parts.append(_context(bars.context, width))
+        above.append(_context(bars.context, width))
     heading, cells = bars.headings[1], _bar_cells(bars, width)
     if get_cwidth(heading) > cells:  # goes below the bars
         bars = replace(bars, headings=(bars.headings[0], fit("after all settings", cells)))
     else:
         heading = ""
-    parts.append(_bar_grid(bars, width, selected))
-    parts += [Text(escape_controls(note), "dim") for note in (*filter(None, [heading]), *bars.notes, HOW_TO_READ_BARS)]
-    return Group(*parts)
+    notes = [Text(escape_controls(note), "dim") for note in (*filter(None, [heading]), *bars.notes, HOW_TO_READ_BARS)]
+    return Group(*above), _bar_grid(bars, width, selected), Group(*notes)
 
 
 def _context(context: tuple[str, str, str], width: int) -> Text:
