@@ -15,6 +15,7 @@ from smalltalk import (
     facts,
     fun,
     memory,
+    messages,
     numbers,
     others,
     reactions,
@@ -29,9 +30,23 @@ from smalltalk import (
 )
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
-SHARES = {tastes: 1.5, facts: 2.6, numbers: 1.5, word_games: 1.2, others: 1.3, wishes: 1.6, unknown: 3.0, chatter: 0.9}
+SHARES = {tastes: 1.5, facts: 2.6, numbers: 1.5, word_games: 1.2, others: 1.3, wishes: 1.6, unknown: 1.2, chatter: 0.4}
 """modules, and by how much the weights of their scenes are multiplied, if they are"""
-MODULES = (small_words, situations, tastes, facts, numbers, fun, word_games, stories, memory, others, wishes, unknown)
+MODULES = (
+    small_words,
+    messages,
+    situations,
+    tastes,
+    facts,
+    numbers,
+    fun,
+    word_games,
+    stories,
+    memory,
+    others,
+    wishes,
+    unknown,
+)
 SCENES: Scenes = tuple(
     scene._replace(weight=SHARES.get(module, 1.0) * scene.weight)
     for module in (*MODULES, chatter)

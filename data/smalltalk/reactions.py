@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from grammar import pattern
 
-from smalltalk import fun, memory, small_words, stories
+from smalltalk import fun, memory, messages, small_words, stories
 from smalltalk.situations import SAD, TALKING, Exchange, add, exchange, mood_of
 from smalltalk.talk import Talk, Turn
 
@@ -114,6 +114,8 @@ def react(talk: Talk) -> bool:
             tell_another(talk, offer, YES)
         else:
             talk.turn(NO, ALL_RIGHT)
+    elif talk.turns[-1].topic == messages.TOPIC:
+        return False  # answers here are to questions of the tables, about other things
     else:
         possible = [one for one in ANSWERS if one.asked.search(question) and mood in (one.moods or {mood})]
         if not possible:

@@ -1,7 +1,8 @@
-"""Questions for anything that the person said some turns ago, which are answered with their own words.
+"""Questions for anything that the person said some turns ago, which tinychat says it did not keep.
 
 No list of facts can hold all that people tell in passing. So a question is built from the words of an earlier message,
-whatever it was about, and the reply quotes that message: a model learns to find it by the words that both share.
+whatever it was about. Models of this size quote the wrong message, or words that nobody said (see EXPERIMENTS.md), so
+the reply is an honest one; what they can keep in mind are the facts of `memory` and `others`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import re
 
 from grammar import listed
 
-from smalltalk import chatter, others, words
+from smalltalk import chatter, messages, others, words
 from smalltalk.situations import NEWS, SITUATIONS
 from smalltalk.talk import Talk, Turn
 
 _TABLES = words.table(__file__)
-RECALLED, NEVER, FROM_NOTHING = 0.6, 0.12, 0.015
+RECALLED, NEVER, FROM_NOTHING = 0.15, 0.12, 0.015
 """probabilities that the person asks for something that they said, or then for what they did not; the latter also where
 they have told nothing"""
 SHORTEST, LONGEST = 4, 16
@@ -35,18 +36,17 @@ TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NE
 
 
 def ask(talk: Talk) -> bool:
-    """Perhaps add a question for an earlier message, answered by quoting it; return whether there is one."""
-    told = [(turn, questions) for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
+    """Perhaps add a question for an earlier message; return whether there is one."""
+    told = [questions for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
     if not talk.dice.chance(RECALLED if told else FROM_NOTHING):
         return False
     if not told or talk.dice.chance(NEVER):
         return _ask_in_vain(talk)
-    turn, questions = talk.dice.choice(told)
-    kind, values = talk.dice.choice(questions)
+    kind, values = talk.dice.choice(talk.dice.choice(told))
     talk.topic = TOPICS[kind]
-    quoted = _quoted(turn.user)
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
-    talk.ask(template, _TABLES["answer"], **values, v=quoted.lower() if quoted.isupper() else quoted)
+    forgot = messages.KINDS["ask_back"]
+    talk.ask(template, f"{forgot.opening} {forgot.more}", **values)
     return True
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from grammar import Dice, pattern
 
-from smalltalk import make, memory, recall, words
+from smalltalk import make, memory, messages, words
 from smalltalk.talk import Scene, Talk, Turn
 from smalltalk.wishes import WISHES, Wish
 
@@ -126,16 +126,13 @@ def memory_checks(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int
         yield {"group": group, "say": [turn.user for turn in talk.turns], "pattern": rf"(?i)(?<!\w){value}(?!\w)"}
 
 
-def recall_checks(dice: Dice, group: str, count: int) -> Iterator[Check]:
-    """Yield checks for what was said in passing: the reply must quote the message that is asked for."""
-    while count:
-        turns = make.converse(dice, held_out=True)
-        for at, turn in enumerate(turns):
-            if count and turn.topic in recall.TOPICS.values() and turn.topic != recall.TOPICS["never"]:
-                count -= 1
-                said = [earlier.user for earlier in turns[: at + 1]]
-                quoted = re.escape(turn.values["v"]).replace(r"\ ", " ")
-                yield {"group": group, "say": said, "pattern": f"(?i){quoted}"}
+def message_checks(count: int) -> Iterator[Check]:
+    """Yield checks of messages in many words: the reply must fit their kind, of which each has its share."""
+    every = len(messages.HELD_OUT_MESSAGES) / count
+    for at in range(count):
+        message = messages.HELD_OUT_MESSAGES[int(every * at)]
+        if message.kind not in messages.LATER | {"answer"}:  # those need a talk
+            yield {"group": "messages in many words", "say": message.text, "pattern": messages.fitting(message.kind)}
 
 
 def first_lines() -> list[tuple[str, str]]:
@@ -160,7 +157,7 @@ def checks(seed: int = SEED) -> Iterator[Check]:
         yield from memory_checks(dice, f"a name, {gap} turns later", names, gap, 150)
         yield from memory_checks(dice, f"a favourite, {gap} turns later", favourites, gap, 120)
         yield from memory_checks(dice, f"other facts, {gap} turns later", others, gap, 80)
-    yield from recall_checks(dice, "what was said before", 150)
+    yield from message_checks(400)
     yield from topic_checks(dice, "spelling and saying back", ("spelling", "saying back"), 80, matches_templates)
     yield from command_checks(dice)
     yield from topic_checks(

@@ -114,6 +114,11 @@ class Talk:
         """Add one turn from a wording that was drawn from the templates of the user."""
         self._add(lead + insert(wording, values, mark=True) + end, assistant, values, wording, user)
 
+    def add_message(self, text: str, assistant: Lines) -> None:
+        """Add one turn from a message that is of the split of this conversation, and no template."""
+        self._add(text, assistant, {}, text, ())
+        self.turns[-1] = self.turns[-1]._replace(is_held_out=self.held_out)
+
     def draw_wording(self, lines: Lines) -> str:
         """Return a wording from this conversation's split, or from the other if the template has no more."""
         if not self.held_out and self.dice.chance(PLAINEST):

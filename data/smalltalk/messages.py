@@ -1,0 +1,113 @@
+"""Messages in many words, as people type them, that no grammar makes: the reply fits their kind, whatever they say.
+
+They are lines of `messages/*.txt`, in groups of one kind that have something in common: `# kind: what it is`, `> ` and
+what a reply to any of them may ask or add, then the messages.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from grammar import Lines, is_reserved
+
+from smalltalk import words
+from smalltalk.talk import Scene, Scenes, Talk
+
+TOPIC = "messages in many words"
+HELD_OUT = 25
+"""one message in so many is held out"""
+FITTING = 0.45
+"""probability that a reply goes on with a sentence of the message's group, and not with one of its kind"""
+OPENING_ONLY = 0.1
+"""probability that a reply goes on with nothing"""
+NEUTRAL = 0.3
+"""probability that a reply to a statement takes no side: the likeliest one where a model cannot tell its mood"""
+LATER = frozenset(("ask_back", "complain", "filler", "bye"))
+"""kinds of messages that begin no conversation"""
+WEIGHT = 2600.0
+"""makes them a third of all turns"""
+
+
+class Kind(NamedTuple):
+    """Replies to all messages of a kind."""
+
+    opening: str
+    more: str
+    checked: str
+    """a regular expression that a fitting reply matches"""
+
+
+class Message(NamedTuple):
+    """Something that a person typed."""
+
+    text: str
+    kind: str
+    follow_ups: tuple[str, ...]
+    """what a reply to any message of its group may say after an opening"""
+
+
+_TABLES = words.table(__file__)
+KINDS = {
+    entry["name"]: Kind(f"({'|'.join(entry['opening'])})", f"({'|'.join(entry['more'])})", entry["checked"])
+    for entry in _TABLES["kind"]
+}
+NEUTRAL_REPLIES: list[str] = _TABLES["neutral"]
+MOODS = frozenset(_TABLES["moods"])
+"""kinds of statements, to which also a neutral reply fits"""
+_GROUP = re.compile(r"# (\w+): ")
+
+
+def _read(path: Path) -> list[Message]:
+    messages: list[Message] = []
+    kind = ""
+    follow_ups: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if found := _GROUP.match(line):
+            kind, follow_ups = found[1], []
+        elif line.startswith("> "):
+            follow_ups.append(line.removeprefix("> "))
+        elif line:
+            messages.append(Message(line, kind, tuple(follow_ups)))
+    return messages
+
+
+MESSAGES = [message for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for message in _read(path)]
+HELD_OUT_MESSAGES = [message for message in MESSAGES if is_reserved(HELD_OUT, message.text)]
+TRAINED = [message for message in MESSAGES if not is_reserved(HELD_OUT, message.text)]
+
+
+def fitting(kind: str) -> str:
+    """Return a regular expression that is found in fitting replies to messages of the kind."""
+    neutral = "|I see|tell me more" if kind in MOODS else ""
+    return f"(?i)(?<![a-z])(?:{KINDS[kind].checked}{neutral})"
+
+
+def _fits(kind: str, talk: Talk) -> bool:
+    """Return whether a message of the kind may come next."""
+    if kind == "hello":
+        return not talk.turns
+    if kind == "answer":
+        return bool(talk.turns) and talk.turns[-1].assistant.endswith("?")
+    return bool(talk.turns) or kind not in LATER
+
+
+def say(talk: Talk) -> None:
+    """Add a message, and a reply of its kind that may ask about what its group has in common."""
+    messages = HELD_OUT_MESSAGES if talk.held_out else TRAINED
+    message = talk.dice.choice(messages)
+    while not _fits(message.kind, talk):
+        message = talk.dice.choice(messages)
+    kind = KINDS[message.kind]
+    reply: Lines = f"{kind.opening} {kind.more}"
+    if message.kind in MOODS and talk.dice.chance(NEUTRAL):
+        reply = NEUTRAL_REPLIES
+    elif talk.dice.chance(FITTING):
+        reply = [f"{kind.opening} {line}" for line in message.follow_ups]
+    elif talk.dice.chance(OPENING_ONLY) and message.kind not in ("despair", "ask_self"):
+        reply = kind.opening
+    talk.add_message(message.text, reply)
+
+
+SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),) if MESSAGES else ()
