@@ -12,8 +12,8 @@ from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
 from tinychat.generate.engine import OVERLAP
 from tinychat.generate.prompts import PromptEncoder
+from tinychat.model.config import ModelConfig
 from tinychat.model.loading import choose_device, choose_matmul_precision, load_model
-from tinychat.model.shapes import checked_config
 from tinychat.model.transformer import Transformer
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_tokenizers, read_training
@@ -68,12 +68,12 @@ def score(
     Raises:
         SourceError: If the text cannot be read, or the part is too short to predict a token.
         UsageError: If `exact` is set for a model that does not translate.
-        ModelError: If the model's architecture or weights cannot be read.
+        ModelError: If the model's architecture cannot be read.
     """
     if exact and info.mode != "translation":
         problem = f"{info.name} is for {info.mode}: exact matches are counted of translations"
         raise UsageError(problem, "leave out --exact")
-    checked_config(info)
+    ModelConfig.from_dict(info.architecture)
     tokenizer, source = read_tokenizers(info)
     corpus = read_sources(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
