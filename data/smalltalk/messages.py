@@ -110,4 +110,4 @@ def say(talk: Talk) -> None:
     talk.add_message(message.text, reply)
 
 
-SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),) if MESSAGES else ()
+SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),)
