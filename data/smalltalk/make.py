@@ -94,12 +94,12 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
     if dice.chance(0.1 if length == 1 else 0.28):
         opening = dice.choice(OPENINGS)
         _play(talk, next(scene for scene in SCENES if scene.topic == opening))
-    closing = length > 2 and dice.chance(0.17)
+    closing = length > 2 and dice.chance(0.3)
     while talk.left:
         index = len(talk.turns)
         if closing and talk.left == 1:
             talk.topic = "goodbye"
-            small_words.goodbye(talk)
+            (messages.leave if dice.chance(0.6) else small_words.goodbye)(talk)
             break
         to_ask = next(
             (promise for promise in promises if promise.is_told and promise.ask_at and promise.ask_at[0] <= index), None

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from grammar import Lines, is_reserved
+from grammar import Lines, choose, is_reserved
 
 from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
@@ -22,8 +22,13 @@ FITTING = 0.45
 """probability that a reply goes on with a sentence of the message's group, and not with one of its kind"""
 OPENING_ONLY = 0.1
 """probability that a reply goes on with nothing"""
-NEUTRAL = 0.3
-"""probability that a reply to a statement takes no side: the likeliest one where a model cannot tell its mood"""
+NEUTRAL, NEUTRAL_TO_SORROW = 0.3, 0.4
+"""probabilities that a reply to a statement takes no side: the likeliest one where a model cannot tell its mood, and
+more often where it may be sad, since comfort that nobody needs is the worst of wrong replies"""
+JOINED = 0.12
+"""probability that a question or a request follows a short statement in the same message"""
+LONGEST_JOINED = 9
+"""in words"""
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
 WEIGHT = 2600.0
@@ -56,6 +61,10 @@ KINDS = {
 NEUTRAL_REPLIES: list[str] = _TABLES["neutral"]
 MOODS = frozenset(_TABLES["moods"])
 """kinds of statements, to which also a neutral reply fits"""
+ASKING = frozenset(_TABLES["asking"])
+"""kinds of questions and requests: they decide what to reply, whatever was said before them"""
+FAREWELLS: list[str] = _TABLES["farewells"]
+THANKS: list[str] = _TABLES["thanks"]
 _GROUP = re.compile(r"# (\w+): ")
 
 
@@ -78,6 +87,20 @@ HELD_OUT_MESSAGES = [message for message in MESSAGES if is_reserved(HELD_OUT, me
 TRAINED = [message for message in MESSAGES if not is_reserved(HELD_OUT, message.text)]
 
 
+def _statements(messages: list[Message]) -> list[str]:
+    """Return the short messages that state something, as the beginnings of longer ones."""
+    return [
+        message.text.rstrip(".")
+        for message in messages
+        if message.kind in ("plan", "told", "glad", "funny", "annoyed", "bye")
+        and len(message.text.split()) <= LONGEST_JOINED
+        and not message.text.endswith("?")
+    ]
+
+
+HELD_OUT_STATEMENTS, TRAINED_STATEMENTS = _statements(HELD_OUT_MESSAGES), _statements(TRAINED)
+
+
 def fitting(kind: str) -> str:
     """Return a regular expression that is found in fitting replies to messages of the kind."""
     neutral = "|I see|tell me more" if kind in MOODS else ""
@@ -93,6 +116,30 @@ def _fits(kind: str, talk: Talk) -> bool:
     return bool(talk.turns) or kind not in LATER
 
 
+def _after_statement(talk: Talk, text: str) -> str:
+    """Return the text behind a short statement."""
+    statement = talk.dice.choice(HELD_OUT_STATEMENTS if talk.held_out else TRAINED_STATEMENTS)
+    if statement[-1] in "!)":
+        return f"{statement} {text}"
+    return statement + talk.dice.choice((". ", ". ", ", ", "... ")) + text
+
+
+def leave(talk: Talk) -> None:
+    """Add a message that ends the conversation: with a reason, or whatever else, and a farewell or thanks behind it."""
+    kind = KINDS["bye"]
+    if talk.dice.chance(0.25):
+        told = [message for message in (HELD_OUT_MESSAGES if talk.held_out else TRAINED) if message.kind == "bye"]
+        talk.add_message(talk.dice.choice(told).text, f"{kind.opening} {kind.more}")
+        return
+    thanks = talk.dice.chance(0.15)
+    farewell = choose(talk.dice, THANKS if thanks else FAREWELLS)
+    text = _after_statement(talk, farewell) if talk.dice.chance(0.8) else farewell
+    opening = KINDS["praise"].opening if thanks else kind.opening
+    if re.search(r"\b(gn|(good ?|)night|sleep well|bed)\b", farewell, re.IGNORECASE):
+        opening = "Good night(!|, and sleep well!|, and take care!)"
+    talk.add_message(text, f"{opening} {kind.more}")
+
+
 def say(talk: Talk) -> None:
     """Add a message, and a reply of its kind that may ask about what its group has in common."""
     messages = HELD_OUT_MESSAGES if talk.held_out else TRAINED
@@ -101,13 +148,17 @@ def say(talk: Talk) -> None:
         message = talk.dice.choice(messages)
     kind = KINDS[message.kind]
     reply: Lines = f"{kind.opening} {kind.more}"
-    if message.kind in MOODS and talk.dice.chance(NEUTRAL):
+    neutral = NEUTRAL_TO_SORROW if message.kind == "sad" else NEUTRAL
+    text = message.text
+    if message.kind in ASKING and talk.dice.chance(JOINED):
+        text = _after_statement(talk, text)
+    if message.kind in MOODS and talk.dice.chance(neutral):
         reply = NEUTRAL_REPLIES
     elif talk.dice.chance(FITTING):
         reply = [f"{kind.opening} {line}" for line in message.follow_ups]
     elif talk.dice.chance(OPENING_ONLY) and message.kind not in ("despair", "ask_self"):
         reply = kind.opening
-    talk.add_message(message.text, reply)
+    talk.add_message(text, reply)
 
 
 SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),)
