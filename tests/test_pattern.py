@@ -53,6 +53,8 @@ def test_matches(pattern: str, text: str) -> None:
         (r"a\b", "'\\\\b'"),
         ("a$b", "'$' at position 1"),
         ("a++", "'+' at position 2"),
+        ("x[[a]+", "it is ambiguous, a possible nested set at position 2: write a backslash before"),
+        ("[a&&b]", "it is ambiguous, a possible set intersection at position 2"),
         ("(" * 101 + ")" * 101, "nested more than 100 deep"),
     ],
 )

@@ -18,6 +18,7 @@ from tinychat.textutil import (
     json_text,
     one_line,
     percent,
+    quote,
 )
 
 JSON_VALUES = st.recursive(
@@ -92,3 +93,9 @@ def test_json_for_people_has_numbers_of_a_list_on_one_line() -> None:
 @given(JSON_VALUES)
 def test_json_for_people_means_the_same(values: object) -> None:
     assert json.loads(json_text(values)) == values
+
+
+def test_quoted_values_are_cut_short() -> None:
+    assert [quote(value) for value in ("it's", None, [True])] == ['"it\'s"', "None", "[True]"]
+    assert quote("a\n" * 30) == repr("a\n" * 19 + "a…")
+    assert quote(list(range(100))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …"

@@ -97,6 +97,32 @@ def test_toml_that_is_refused(text: str) -> None:
         untrusted.parse_toml(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = {" + "a." * 50_000 + "a = 1}",
+        "a = 1\n" + '."\u2028".'.join("a" * 5_000) + " = 1",
+        "[" + "a." * 900 + "a]\n" + "\n".join(f"b{number} = 1" for number in range(50_000)),
+        'x = ["""\n\'""""", {' + "a . 'a' . " * 5_000 + "a = 1}]",
+    ],
+)
+def test_a_key_of_toml_with_too_many_dots_is_refused_at_once(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match="too many dots"):
+        untrusted.parse_toml(text)
+    assert time.process_time() - began < 1
+
+
+def test_dots_outside_the_keys_of_toml_do_not_count() -> None:
+    dots = "a." * 5_000
+    assert untrusted.parse_toml(f'x = \'{dots}\'\ny = "{dots}" # {dots}\nz = """\n{dots}"""\n') == {
+        "x": dots,
+        "y": dots,
+        "z": dots,
+    }
+    assert untrusted.parse_toml("[" + ".".join("a" * 64) + "]\n")
+
+
 def test_toml_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("a = [1, 2]\n[b]\nc = 'x'\n", encoding="utf-8")
     assert untrusted.read_toml(tmp_path / "a.toml") == {"a": [1, 2], "b": {"c": "x"}}

@@ -6,10 +6,12 @@ positions and their followers (Glushkov 1961), these a deterministic automaton (
 """
 
 import re
+import warnings
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from threading import Lock
 from typing import Any, NamedTuple, NoReturn
 
 MAX_POSITIONS, MAX_STATES, MAX_WORK, MAX_DEPTH = 1_000, 1_000, 500_000, 100
@@ -19,6 +21,9 @@ MAX_CODE = 0x10FFFF
 
 Codes = tuple[tuple[int, int], ...]
 """A set of characters: inclusive ranges of their codes, ascending and disjoint."""
+
+
+_filtering = Lock()  # the filters of warnings are those of all threads
 
 
 class PatternError(ValueError):
@@ -156,6 +161,23 @@ class Pattern:
                 raise PatternError(f"it is too large: its automaton needs more than {MAX_STATES:,} states")
 
 
+def compile_pattern(pattern: str, flags: int = 0, *, name: str = "it") -> re.Pattern[str]:
+    """Compile a regular expression of Python; `name` is what an error calls it.
+
+    Raises:
+        PatternError: If it is none, or if a later Python may read it as something else: `[[a]` as a set within a set.
+    """
+    try:
+        with _filtering, warnings.catch_warnings():
+            warnings.filterwarnings("error", "Possible ", FutureWarning)
+            return re.compile(pattern, flags)
+    except FutureWarning as warning:
+        problem = str(warning).replace("Possible", "possible", 1)
+        raise PatternError(f"{name} is ambiguous, a {problem}: write a backslash before the character") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise PatternError(f"{name} is no regular expression: {error}") from None
+
+
 @lru_cache(maxsize=8)
 def find_pattern(pattern: str) -> Pattern:
     """Return the automaton of a pattern; the newest are kept.
@@ -203,10 +225,7 @@ class _Parser:
         self.text, self.at, self.depth = pattern, 0, 0
 
     def parse(self) -> _Node:
-        try:
-            re.compile(self.text)  # its messages are known, and it refuses what is no pattern anywhere
-        except (re.error, OverflowError, RecursionError) as error:
-            raise PatternError(f"it is no regular expression: {error}") from None
+        compile_pattern(self.text)  # its messages are known, and it refuses what is no pattern anywhere
         node = self._either()
         if self.at < len(self.text):
             self._refuse(self.text[self.at])

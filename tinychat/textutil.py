@@ -10,6 +10,8 @@ _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in 
 _CODES = {ord(char): f"\\u{ord(char):04x}" for char in LAYOUT_CONTROLS}
 _CONTROLS = _PICTURES | {code: f"\\x{code:02x}" for code in _C1} | _CODES
 _IN_JSON = {code: f"\\u{code:04x}" for code in (0x7F, *_C1)} | _CODES
+MAX_QUOTE = 40
+"""Maximum number of characters that are quoted of a value."""
 _VISIBLE = {ord("\n"): "⏎", ord("\t"): "⇥", ord(" "): "␣"}
 
 
@@ -85,3 +87,8 @@ def percent(fraction: float, decimals: int = 1) -> str:
 def shorten(text: str, max_length: int) -> str:
     """Truncate a text to a maximum length, marking a cut with …."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
+
+
+def quote(value: object) -> str:
+    """Return a value as Python writes it, cut short: `'a long te…'`, `[1, 2…`."""
+    return repr(shorten(value, MAX_QUOTE)) if isinstance(value, str) else shorten(repr(value), MAX_QUOTE)

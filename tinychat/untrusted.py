@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 MAX_DEPTH = 64
 """Maximum depth of nested arrays and objects; what Python can parse and write again is about 1,000."""
-MAX_DOTTED = 10_000_000
-"""Maximum sum over the lines of TOML of the squared number of dots in their keys: about a second of work."""
+MAX_KEY_PARTS = 64
+"""Maximum number of parts of a dotted key of TOML, each of which takes time for each key and table in it."""
 MAX_FILE = 256 << 20
 """Maximum size of a file that is read as a whole, in bytes."""
 MAX_TOML = 4 << 20
@@ -33,6 +33,18 @@ _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _STRING = re.compile(rb'"[^"]*"')
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes({*range(256)} - {*b'"[]{}'})
+_KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]++|\\[^\n])*+"?|'[^'\n]*+'?)"""
+"""Part of a key of TOML, or a value; a string that does not end takes the rest of its line."""
+_LONG_KEY = re.compile(
+    r"""(?xs)
+    "{3} (?: [^"\\]++ | \\. | "(?!"") )*+ "{0,5}+  # strings of several lines may end in quotes of their own
+    | '{3} (?: [^']++ | '(?!'') )*+ '{0,5}+
+    | \#[^\n]*+
+    """
+    rf"| (?P<long> {_KEY_PART} (?: [ \t]*+\.[ \t]*+ {_KEY_PART} ){{{MAX_KEY_PARTS},}} ) | {_KEY_PART}",
+    re.ASCII,
+)
+"""Matches keys with too many parts, and what may look like them: strings and comments. Takes linear time."""
 _KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISDIR: "a folder",
     stat.S_ISFIFO: "a named pipe",
@@ -173,11 +185,11 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML 1.0.
 
     Raises:
-        ValueError: If the text is not TOML, is nested too deep, or has a whole number that does not fit in 64 bits.
+        ValueError: If the text is not TOML, is nested too deep, or has a key of more than `MAX_KEY_PARTS` parts or a
+            whole number that does not fit in 64 bits.
     """
-    # A dotted key takes time with the square of its length. Lines of a text count too, but have few dots before a `=`.
-    if sum(line.partition("=")[0].count(".") ** 2 for line in text.splitlines()) > MAX_DOTTED:
-        raise ValueError("its keys have too many dots")
+    if any(found["long"] for found in _LONG_KEY.finditer(text)):
+        raise ValueError("one of its keys has too many dots")
     try:
         values = tomllib.loads(text)
         _check_integers(values)

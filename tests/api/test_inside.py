@@ -154,6 +154,14 @@ def test_the_words_of_a_model_drive_no_terminal(loaded: Model, answer: Answer) -
         assert "alert(1)" in repr(record)
 
 
+def test_a_surprisal_beyond_all_numbers_is_shown() -> None:
+    from tinychat.commands.results import ShadedText
+
+    shown = page.shaded_text(ShadedText((("a", 2.0), ("b", 1100.0), ("c", float("inf")))))
+    for title in ("2.0 bits (1 in 4)", "1100.0 bits (1 in ∞)", "inf bits (1 in ∞)"):
+        assert f"surprisal {title}" in shown
+
+
 def test_the_words_of_a_model_are_never_markup(answer: Answer) -> None:
     from tinychat.commands.results import Bar, BarChart, HeatMap, HeatMaps, ShadedText, SmallMap, Table
     from tinychat.events import Evaluated, Sampled, Stepped, TopLogprob

@@ -103,7 +103,7 @@ def test_a_chat_is_that_of_conversation(chatter: Path, capfd: pytest.CaptureFixt
     texts = [chat.say("hello there").text, chat.say("fine").text]
     assert "".join(f"{text}\n" for text in texts) == capfd.readouterr().out
     assert [answer.prompt for answer in chat.answers] == ["hello there", "fine"]
-    assert "› fine" in repr(chat)
+    assert "\n› fine\n" in repr(chat)
     later = chat.model.chat(turns=[("hello there", texts[0])], seed=5)
     assert later.say("fine").text == texts[1]
     assert [answer.prompt for answer in later.answers] == ["fine"]
@@ -235,4 +235,5 @@ def test_a_page_is_that_of_the_export(letters: Path, tmp_path: Path) -> None:
     assert model.to_html() == (tmp_path / "page.html").read_text(encoding="utf-8")
     chat = model.chat(turns=[("once", " upon")])
     chat.say(" a", max_tokens=3)
+    assert "\n¶  a\n" in repr(chat)
     assert model.to_html(chat) == model.to_html([("once", " upon"), (" a", chat.answers[0].text)]) != model.to_html()

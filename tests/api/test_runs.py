@@ -74,6 +74,14 @@ def test_a_run_whose_trainer_is_gone(write_run: Callable[..., RunFolder], monkey
         run.wait()
 
 
+def test_a_run_whose_events_cannot_be_read_hides_no_others(write_run: Callable[..., RunFolder]) -> None:
+    damaged = write_run("novel", *STEPS)
+    damaged.events_file.unlink()
+    damaged.events_file.mkdir()
+    write_run("poem", *STEPS)
+    assert {run.name: run.state.partition(":")[0] for run in tinychat.runs()} == {"novel": "damaged", "poem": "failed"}
+
+
 def test_waiting_has_an_end(write_run: Callable[..., RunFolder]) -> None:
     folder = write_run("novel", *STEPS[:2])
     with folder.lock():  # as a trainer at work holds it

@@ -1,6 +1,7 @@
 """`tinychat eval MODEL --suite FILE`, on a model that echoes its prompt."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from scripted import make_model, open_scripted
 
 from tinychat.cli.main import run
+from tinychat.errors import SourceError
 from tinychat.evaluate.suite import read_suite
 
 Eval = Callable[..., tuple[int, str, str]]
@@ -114,13 +116,40 @@ def test_a_string_may_hold_a_line_separator_and_null_is_no_condition(tmp_path: P
         ({"say": 3, "answer": "hi"}, "say is a text or a list of texts, not 3"),
         ({"say": "hi", "patern": "hi"}, "a check has no 'patern'"),
         (["hi"], "it is no object"),
-        ({"say": "hi", "pattern": "("}, "missing ), unterminated subpattern at position 0"),
+        (
+            {"say": "hi", "pattern": "("},
+            "pattern is no regular expression: missing ), unterminated subpattern at position 0",
+        ),
+        (
+            {"say": "hi", "without": "[[a]"},
+            "without is ambiguous, a possible nested set at position 1: write a backslash before the character",
+        ),
+        (
+            {"say": "hi", "pattern": "a{99999999999}"},
+            "pattern is no regular expression: the repetition number is too large",
+        ),
+        (json.loads("[" * 500 + "]" * 500), "it is nested more than 64 deep"),
     ],
 )
 def test_an_invalid_line_is_named_in_the_error(evaluate: Eval, line: object, problem: str) -> None:
     assert evaluate(CHECKS[0], line) == (
         2, "", f"tinychat: suite.jsonl, line 3: {problem}\n  a check has group, say, answer, pattern, without\n"
     )  # fmt: skip
+
+
+def test_a_suite_may_come_from_a_pipe_and_names_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    suite = tmp_path / "suite.jsonl"
+    suite.write_text(json.dumps(CHECKS[0]) + "\n", encoding="utf-8")
+    expected = read_suite(suite)
+    reader, writer = os.pipe()
+    os.write(writer, suite.read_bytes())
+    os.close(writer)
+    assert read_suite(Path(f"/dev/fd/{reader}")) == expected
+    os.close(reader)
+    suite.write_text('{"words": "pipe"}\n', encoding="utf-8")
+    with pytest.raises(SourceError, match="pipe cannot be read: it is a named pipe, not a file"):
+        read_suite(suite)
 
 
 def test_a_text_or_a_suite_is_required(evaluate: Eval) -> None:

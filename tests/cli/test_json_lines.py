@@ -137,6 +137,9 @@ def test_what_is_not_read_is_told(call: Call, chatter: Path) -> None:
     assert err == "tinychat: prompt 1: messages left out that chatter does not read: system\n"
     _, _, err = call("--jsonl", "-n", "2", stdin=json.dumps({"messages": HELLO}), model=Path("translate"))
     assert "messages left out: a translation model reads the last one alone" in err
+    _, _, err = call("--jsonl", "-n", "2", stdin=json.dumps("hello there " * 20), model=chatter)
+    cut = "longer than the model's context of 32 tokens, answer included: the beginning of the prompt is left out"
+    assert err == f"tinychat: prompt 1: {cut}\n"
 
 
 @pytest.mark.parametrize(

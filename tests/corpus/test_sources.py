@@ -5,6 +5,7 @@ import io
 import json
 import os
 import socket
+import time
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -438,6 +439,23 @@ def test_broken_json_is_refused(tmp_path: Path, text: str) -> None:
         read(tmp_path, [write(tmp_path / "t.json", text)])
 
 
+def test_many_short_values_behind_a_long_one_are_read_in_linear_time(tmp_path: Path) -> None:
+    values = ["x" * 600_000, *["ab"] * 60_000]
+    path = write(tmp_path / "t.json", json.dumps(values))
+    began = time.process_time()
+    assert list(read(tmp_path, [path]).documents()) == values
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("text", ['["aaa", "' + "b" * 900_000 + '"]', '{"a": oops, ' + " " * 900_000 + "}"])
+def test_a_value_of_json_that_does_not_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr("tinychat.corpus.readers.MAX_LINE", 300_000)
+    with pytest.raises(SourceError, match=r"t\.json is no JSON, or has a value of more than 300,000 characters"):
+        read(tmp_path, [write(tmp_path / "t.json", text)])
+
+
 def test_only_bad_lines_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no text") as caught:
         read(tmp_path, [write(tmp_path / "t.jsonl", "bad\nworse\n")])
@@ -537,6 +555,14 @@ def test_columns_that_a_table_lacks_are_told_with_those_that_it_has(tmp_path: Pa
         read(tmp_path, [path], mode="chat", column="q,a")
     assert caught.value.remedy is not None
     assert caught.value.remedy.endswith("it has: question, answer")
+
+
+@pytest.mark.parametrize("mode", ["chat", "translation"])
+def test_a_plain_text_holds_no_pairs_without_tabs(tmp_path: Path, mode: Any) -> None:
+    path = write(tmp_path / "t.txt", "hello there\n")
+    with pytest.raises(SourceError, match=r"t\.txt holds no conversations or pairs of texts") as caught:
+        read(tmp_path, [path], mode=mode)
+    assert caught.value.remedy == "write each pair on a line of its own, with a tab between its two sides"
 
 
 def test_an_instruction_is_asked_with_its_input(tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ def test_what_is_not_known_is_refused_by_name(letters: Path, tmp_path: Path) -> 
         ({"max_position_embeddings": None}, "max_position_embeddings is None"), ({"model_type": "mamba"}, "'mamba'"),
         ({"num_attention_heads": 0}, "n_head is 0"), ({"attention_bias": True}, "attention_bias is true"),
         (CASES["gpt_neo"] | {"attention_layers": 3, "attention_types": [[["x"] * 9999, 1 << 60]]}, "kind 'x'"),
+        (CASES["gpt_neo"] | {"attention_types": [[[], 1 << 60], [["x"], 1]]}, "kind 'x'"),
         (CASES["qwen3"] | {"layer_types": ["full_attention", "linear_attention"]}, "kind 'linear_attention'"),
     ]:  # fmt: skip
         (tmp_path / "config.json").write_text(json.dumps(CASES["llama"] | changes))

@@ -161,6 +161,13 @@ def test_models_of_transformers_can_be_imported(letters: Path, tmp_path: Path, k
     torch.testing.assert_close(load_model(info)(ids), theirs(ids).logits, atol=1e-5, rtol=1e-4)
 
 
+def test_a_file_of_the_name_of_ours_in_a_folder_of_transformers_is_left_alone(letters: Path, tmp_path: Path) -> None:
+    export_model(read_info(letters), "transformers", tmp_path / "theirs")
+    (tmp_path / "theirs" / "training.json").write_text("[learning rate: 3e-4]")
+    info = import_model(tmp_path / "theirs", "x", tmp_path / "x")
+    assert read_training(info.folder) == {"imported_from": info.description}
+
+
 def test_an_unknown_format_is_refused(letters: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no format 'abacus'"):
         export_model(read_info(letters), "abacus", tmp_path / "out")

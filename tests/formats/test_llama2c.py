@@ -116,6 +116,7 @@ def test_damaged_files_are_refused(made: Make, tmp_path: Path) -> None:
         damaged += [struct.pack("<7i", *numbers[:at], one, *numbers[at + 1 :]) + weights[28:] for one in (0, -1)]
     for version, group in [(9, 1), (2, 0), (2, 7)]:
         damaged.append(struct.pack("<Ii7iBi", 0x616B3432, version, *numbers, 0, group))
+    damaged.append(struct.pack("<Ii7i", 0x616B3432, 1, *numbers))
     vocabulary.write_bytes(words)
     for data in damaged:
         model.write_bytes(data)

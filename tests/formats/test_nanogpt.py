@@ -107,11 +107,16 @@ def test_no_class_of_a_pickle_is_called(tmp_path: Path, home: Path) -> None:
     assert not (home / "evil").exists()
 
 
+ALIKE = [count * (2**61 - 1) for count in range(1, 20_000)]
+"""Numbers that all have the same hash."""
 HOSTILE = {
     "empty": b"", "cut": b"\x80\x04}", "mark": b"\x80\x04u.", "memo": b"\x80\x04r\xff\xff\xff\xff.",
     "get": b"\x80\x04h\x05.", "bytes": b"\x80\x04\x8e" + b"\xff" * 8, "number": b"\x8b\xff\xff\xff\x7f.",
     "builtin": b"cbuiltins\neval\n(S'1'\ntR.", "nested": b"\x80\x04})" + b"\x85" * 50_000 + b"Ns.",
     "many": b"\x80\x04" + b"N0" * 1_000_000 + b"N.", "extension": b"\x80\x04\x82\x01.",
+    "lists": b"]q\x00" + b"".join(b"](h%ch%ceq%c" % (id, id, id + 1) for id in range(40)) + b"h(h(\x93.",
+    "keys": b"\x80\x02}(" + b"".join(b"\x8a\x0a" + one.to_bytes(10, "little") + b"N" for one in ALIKE) + b"u.",
+    "puts": b"N" + b"".join(b"p%d\n" % one for one in ALIKE) + b".",
     "stack": b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "persistent": b"\x80\x04NQ.",
 }  # fmt: skip
 

@@ -394,6 +394,15 @@ def test_end_tokens_of_a_model_end_answers(tmp_path: Path) -> None:
     assert set(header_of(chat)["ends"]) == encoder_of(chat).end_ids | {3}
 
 
+@pytest.mark.parametrize("mode", ["completion", "translation"])
+def test_a_page_begins_a_text_as_the_engine_does(tmp_path: Path, mode: str) -> None:
+    plain = tokenizer_of("wordpiece")
+    encoder: dict[str, Any] = {"n_encoder_layer": 1, "source_vocab_size": 500} if mode == "translation" else {}
+    for name, ends in {"plain": {}, "first": {"first": 3}, "last": {"last": 3}}.items():
+        info = save(tmp_path / name, Tokenizer.from_json(plain.to_json(**ends)), mode, **encoder)
+        assert header_of(info)["beginning"] == encoder_of(info).beginning()
+
+
 def test_a_page_is_written_without_torch(chatter: Path, tmp_path: Path) -> None:
     call = ["export", str(chatter), "--to", "html", "--out", str(tmp_path / "m.html")]
     code = f"import sys; sys.modules['torch'] = None\nfrom tinychat.cli.main import run\nsys.exit(run({call}))"

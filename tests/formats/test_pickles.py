@@ -42,6 +42,14 @@ def write(path: Path, shape: tuple[int, ...], stride: tuple[int, ...]) -> Path:
     return path
 
 
+def test_the_name_of_a_storage_is_a_text(tmp_path: Path) -> None:
+    nested = b"]q\x00" + b"".join(b"](h%ch%ceq%c" % (id, id, id + 1) for id in range(40))
+    with zipfile.ZipFile(tmp_path / "m.pt", "w") as archive:
+        archive.writestr("m/data.pkl", nested + b"(X\x07\0\0\0storageX\3\0\0\0F32h(NNtQ.")
+    with pytest.raises(ModelError, match="damaged pickle"):
+        read_torch(tmp_path / "m.pt")
+
+
 def test_a_tensor_is_mapped(tmp_path: Path) -> None:
     found = read_torch(write(tmp_path / "m.pt", (2, 2), (2, 1)))["a"]
     assert found.to_torch().tolist() == [[1.0, 2.0], [3.0, 4.0]]

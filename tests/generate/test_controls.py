@@ -1,7 +1,9 @@
 """Controls: their biases against `transformers` and the definitions, and both engines that add them."""
 
+import sys
 from array import array
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -184,3 +186,21 @@ def test_a_vocabulary_remembers_only_the_newest() -> None:
     assert made == list(range(2 * MAX_REMEMBERED))
     vocabulary.remember(make, 1)
     assert made[-1] == 1
+
+
+def test_a_vocabulary_remembers_in_any_thread() -> None:
+    vocabulary, interval = Vocabulary(LETTERS, SIZE, frozenset()), sys.getswitchinterval()
+
+    def ask(first: int) -> list[int]:
+        return [vocabulary.remember(same, (first + 7 * index) % 200) for index in range(2_000)]
+
+    def same(_: Vocabulary, key: int) -> int:
+        return key
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [[(first + 7 * index) % 200 for index in range(2_000)] for first in range(4)]

@@ -221,6 +221,16 @@ def test_choices_come_as_often_as_the_model_says(chat_bench: Bench, count: int) 
     assert set(chat_bench.texts("hi", 5, choices=choices, temperature=0)) == {greedy}
 
 
+def test_a_stop_text_that_the_model_cannot_write_is_no_end_of_a_choice(letters_bench: Bench) -> None:
+    def odds(*stop: str) -> list[ChoiceProbabilities]:
+        (records,) = letters_bench.answer("a", choices=("a", "ab", "abc"), stop=stop, temperature=1, top_p=1)
+        return [one for one in records if isinstance(one, ChoiceProbabilities)]
+
+    assert letters_bench.model.tokenizer.encode("€") == []
+    assert odds("b", "€") == odds("b") != odds()
+    assert odds("€") == odds()
+
+
 def test_the_best_of_several_is_the_likeliest_of_them(chat_bench: Bench) -> None:
     settings = {"temperature": 1.2, "max_tokens": 8}
     (records,) = chat_bench.answer("hi", 1, best_of=5, **settings)

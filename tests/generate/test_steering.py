@@ -16,7 +16,7 @@ from tinychat.events import Notice, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Request, Steering
 from tinychat.generate.loading import open_engine
-from tinychat.generate.steering import UNIT
+from tinychat.generate.steering import MAX_DIRECTIONS, UNIT, Steerer
 from tinychat.generate.stream import Batch, drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
@@ -115,6 +115,26 @@ def test_a_thousand_answers_go_where_they_are_steered(engine: TorchEngine) -> No
     expected = (ANSWERS * steered_logits(engine, [1, 2, 3], STEERING).softmax(-1)).tolist()
     statistic = sum((seen[id] - count) ** 2 / count for id, count in enumerate(expected) if count >= 5)
     assert statistic < 11 + 4.5 * 22**0.5
+
+
+@torch.inference_mode()
+def test_a_direction_is_computed_once_for_all_strengths_and_only_the_newest_are_kept(engine: TorchEngine) -> None:
+    steerer, read = Steerer(engine.model), list[int]()
+    with engine.model.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].shape[1])):
+        for strength in (1.0, 2.0, -3.5):
+            index, added = steerer.shift(STEERING._replace(strength=strength))
+            assert torch.allclose(added, strength * steerer.shift(STEERING._replace(strength=1.0))[1])
+            assert index == 1
+        steerer.shift(STEERING._replace(layer=None))  # the middle one, which is that layer
+        assert read == [3, 2]
+        others = [STEERING._replace(toward=(4, *divmod(number, 12))) for number in range(MAX_DIRECTIONS)]
+        for other in others:
+            steerer.shift(other)
+        read.clear()
+        steerer.shift(others[-1])
+        assert read == []
+        steerer.shift(STEERING)
+        assert read == [3, 2]
 
 
 @pytest.mark.parametrize(

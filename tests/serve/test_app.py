@@ -12,6 +12,7 @@ from tinychat.config.settings import SettingStore
 from tinychat.errors import UsageError
 from tinychat.serve.app import Service
 from tinychat.serve.options import ServerOptions
+from tinychat.serve.server import Server
 from tinychat.session.open_model import OpenModel
 
 
@@ -73,3 +74,13 @@ def test_only_addresses_of_this_machine_may_ask(service: Service, headers: dict[
     assert found == status
     if status != 200:
         assert told["error"]["type"] == "invalid_request_error"
+
+
+def test_settings_that_the_model_ignores_are_reported_at_the_start(letters: Path) -> None:
+    store, reported = SettingStore(), list[str]()
+    model = OpenModel(str(letters), store)
+    store.set("system", "be kind")
+    server = Server(model, store.current, ServerOptions(port=0), report=reported.append)
+    server.stop()
+    server.run()
+    assert reported == ["letters reads no system message: it is no chat model: the system message is left out"]

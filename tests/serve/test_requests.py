@@ -65,6 +65,22 @@ def test_texts_in_the_limits_are_settings(opened: OpenModel) -> None:
     assert ask.settings.system == values["system"]
 
 
+def test_settings_that_the_model_ignores_are_told_with_each_request_that_has_them(opened: OpenModel) -> None:
+    store = SettingStore()
+    store.set("system", "be kind")  # of the server, which tells so itself
+    ignored = {"system": "talk like a pirate", "token_healing": "on"}
+    for _ in range(2):
+        for begun, parse in (
+            ({"messages": [{"role": "user", "content": "a"}]}, parse_chat),
+            ({"prompt": "a"}, parse_completion),
+        ):
+            assert parse(json.dumps(begun | ignored).encode(), store.current, opened).notices == (
+                "letters heals no prompts: its tokens are characters",
+                "letters reads no system message: it is no chat model: the system message is left out",
+            )
+            assert parse(json.dumps(begun).encode(), store.current, opened).notices == ()
+
+
 @pytest.mark.parametrize(
     ("remedy", "message"),
     [

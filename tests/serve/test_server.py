@@ -311,6 +311,16 @@ def test_notices_tell_what_the_model_did_not_read(wrong: Served) -> None:
         "all together longer than the model's context of 32 tokens: it goes on from the newest part",
     ]  # fmt: skip
     assert "notices" not in wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]
+    _, answer = wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 1, "system": "be kind"})
+    assert answer["notices"] == ["letters reads no system message: it is no chat model: the system message is left out"]
+
+
+def test_a_prompt_whose_beginning_is_left_out_is_told(serve: Serve, chatter: Path) -> None:
+    messages = [*HELLO, {"role": "assistant", "content": "well"}, {"role": "user", "content": "hello there " * 20}]
+    _, answer = serve(chatter).request("/v1/chat/completions", {"messages": messages, "max_tokens": 4, "n": 2})
+    assert answer["notices"] == [
+        "longer than the model's context of 32 tokens, answer included: the beginning of the prompt is left out"
+    ]
 
 
 def test_without_a_key_only_this_machine_asks(wrong: Served) -> None:

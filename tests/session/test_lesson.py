@@ -127,6 +127,10 @@ def test_a_title_may_have_a_subject_and_a_length(title: str, facts: tuple[str, s
             "own.md, line 3: a question takes choices or a pattern, ",
         ),
         ("# T\n\n> A?\n> = (\n>\n> c\n", "own.md, line 4: the pattern is no regular expression: missing ), "),
+        (
+            "# T\n\n> A?\n> = [[a]\n>\n> c\n",
+            "own.md, line 4: the pattern is ambiguous, a possible nested set at position 1",
+        ),
         ("# T\n\n> A?\n> - [x] a\n> - [ ] b\n> c\n", "own.md, line 6: the answer stands below an empty line"),
     ],
 )

@@ -134,6 +134,26 @@ def test_a_prompt_longer_than_the_context_is_answered(session: Session) -> None:
     assert isinstance(records[-1], Finished)
 
 
+@pytest.mark.parametrize("settings", [{}, {"max_tokens": 100}, {"best_of": 2}])
+def test_a_chat_says_once_that_the_beginning_of_a_prompt_is_left_out(chatter: Path, settings: dict[str, int]) -> None:
+    session = Session()
+    session.open_model(str(chatter))
+    session.settings.update({"seed": 1, "max_tokens": 4, **settings}, Origin.FLAG)
+    told = [record.text for record in session.answer("hello there " * 20) if isinstance(record, Notice)]
+    assert told == [
+        "longer than the model's context of 32 tokens, answer included: the beginning of the prompt is left out"
+    ]
+    assert not any("prompt" in record.text for record in session.continue_answer() if isinstance(record, Notice))
+
+
+def test_a_chat_does_not_tell_that_older_turns_are_left_out(chatter: Path) -> None:
+    session = Session()
+    session.open_model(str(chatter))
+    session.settings.update({"seed": 1, "max_tokens": 4}, Origin.FLAG)
+    records = [record for _ in range(8) for record in session.answer("hello there")]
+    assert not any(isinstance(record, Notice) for record in records)
+
+
 def test_stopping_before_the_model_has_loaded(session: Session) -> None:
     (record,) = list(session.answer("abc", should_stop=lambda: True))[-1:]
     assert isinstance(record, Finished)

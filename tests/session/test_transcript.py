@@ -150,6 +150,24 @@ def test_each_save_appends_what_is_new(home: Path) -> None:
     assert len(read_transcript(path).all) == 8
 
 
+def test_turns_that_could_not_be_written_are_written_by_the_next_save(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session()
+    autosave, conversation = Autosave(session, lambda: NOON), session.conversation
+    conversation.add(Turn("a", saved_text="A"))
+    autosave.save()
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, data: 0)
+        conversation.add(Turn("b", saved_text="B"))
+        with pytest.raises(TinychatError, match="the disk is full"):
+            autosave.save()
+    conversation.add(Turn("c", saved_text="C"))
+    autosave.save()
+    assert autosave.path is not None
+    assert shape(read_transcript(autosave.path)) == shape(conversation)
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]\n", '{"number": 1}\n', '{"prompt": "a", "answer": "b", "number": 1, "parent": 1}\n']
 )

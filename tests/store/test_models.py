@@ -179,6 +179,13 @@ def test_neither_drafts_nor_hidden_folders_are_listed_and_the_nearest_of_a_name_
     assert not {"m", ".m.123-abc.tmp"} & {info.folder.name for info in found.sound}
 
 
+def test_a_copy_is_listed_by_the_name_that_opens_it(letters: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(letters, paths.models_folder() / name)
+    assert {"a", "b"} <= {info.name for info in list_models().sound}
+    assert letters.name not in {info.name for info in list_models().sound}
+
+
 def test_weights_of_another_architecture_are_refused(letters: Path, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     shutil.copytree(letters, folder)

@@ -88,7 +88,8 @@ def shaded_text(shaded: ShadedText) -> str:
     for text, bits in shaded.pieces:
         title = ""
         if bits is not None:
-            title = f"surprisal {bits:.1f} bits (1 in {2**bits:,.0f})"
+            odds = f"{2**bits:,.0f}" if bits < 1_000 else "∞"  # 2^1,024 is beyond a float
+            title = f"surprisal {bits:.1f} bits (1 in {odds})"
             title += f"\nentropy {entropy:.1f} bits" if (entropy := next(entropies, None)) is not None else ""
         parts.append(shade(text, bits, title))
     return box(element("div", "".join(parts), TEXT), shade_legend(), *map(line, shaded.notes))

@@ -24,8 +24,8 @@ from tinychat.interrupts import deferred
 from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
 from tinychat.session.open_model import OpenModel
-from tinychat.store.models import list_models
-from tinychat.textutil import compact, count, escape_controls, one_line, shorten
+from tinychat.store.models import MARKS, list_models
+from tinychat.textutil import compact, count, escape_controls, one_line, quote
 from tinychat.untrusted import replace_surrogates
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ DEFAULT_LOGPROBS = 5
 """Number of likeliest tokens that are recorded at each position of an answer."""
 LENS_TOKENS = 5
 """Number of likeliest tokens of each layer that a lens has."""
-MAX_QUOTE = 40
-"""Maximum number of characters of a wrong value in an error."""
 MAX_ALONE_SECONDS = 0.01
 """Seconds for which a thread keeps the engine, or a call of it longer: then others and Ctrl-C have their turn."""
 AT_LOADING = "`tinychat.load(…, {name}=…)` takes it"
@@ -479,8 +477,8 @@ class Chat:
         self._dialogue.add(answer.turn)
 
     def __repr__(self) -> str:
-        lines = [f"<Chat with {self.model.name}, {count(len(self.answers), 'turn')}>"]
-        return escape_controls("\n".join([*lines, *(f"› {one.prompt}\n{one.text}" for one in self.answers)]))
+        lines, mark = [f"<Chat with {self.model.name}, {count(len(self.answers), 'turn')}>"], MARKS[self.model.mode]
+        return escape_controls("\n".join([*lines, *(f"{mark} {one.prompt}\n{one.text}" for one in self.answers)]))
 
     def _repr_html_(self) -> str:
         from tinychat.api import html
@@ -492,7 +490,7 @@ class Chat:
 def _check_text(text: object) -> str:
     """Return a text that any tokenizer takes: halves of characters, which Python's texts may hold, become `�`."""
     if not isinstance(text, str):
-        raise UsageError(f"a text is wanted, not {shorten(repr(text), MAX_QUOTE)}")
+        raise UsageError(f"a text is wanted, not {quote(text)}")
     return replace_surrogates(text)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tinychat.api.keywords import RecipeValues
 from tinychat.corpus.sources import STDIN, split_weight
-from tinychat.errors import RunError, TinychatError, UsageError, check_torch
+from tinychat.errors import RunError, UsageError, check_torch
 from tinychat.events import Ended, Event, Failed
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.store.runs import POLL_INTERVAL, RunFolder, follow, list_runs
@@ -222,13 +222,13 @@ class Run:
         """State, step and validation loss, in a line; a provisional loss, of a part of the split, after a `~`."""
         from tinychat.train.report import read_run_summary
 
-        last = self.last_event
+        try:
+            last = self.last_event
+        except OSError:
+            return "damaged"
         if isinstance(last, Failed):
             return f"failed: {last.problem}"
-        try:
-            summary = read_run_summary(self._run)
-        except (TinychatError, OSError):  # the folder is gone
-            return "gone"
+        summary = read_run_summary(self._run)
         steps = f"step {summary.step:,}" + (f"/{summary.steps:,}" if summary.steps and last is None else "")
         state = "at work" if last is None else summary.state  # a trainer that starts holds no lock yet
         facts = [state, steps]

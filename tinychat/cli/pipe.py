@@ -67,15 +67,15 @@ def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str
 
 def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
     """Yield the lines of a stream without their new lines, or all of it; bytes that are not UTF-8 become `�`."""
-    line = bytearray()
+    line, mark = bytearray(), "\ufeff"  # with which some programs, most of them on Windows, begin a file
     while data := source.read(CHUNK_SIZE):
         first, *others = (data,) if whole else data.split(b"\n")
         line += first
         for other in others:
-            yield line.decode("utf-8", "replace")
-            line = bytearray(other)
+            yield line.decode("utf-8", "replace").removeprefix(mark)
+            line, mark = bytearray(other), ""
     if line or whole:
-        yield line.decode("utf-8", "replace")
+        yield line.decode("utf-8", "replace").removeprefix(mark)
 
 
 @dataclass

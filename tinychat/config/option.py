@@ -8,7 +8,7 @@ import difflib
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import NoneType, UnionType
@@ -169,8 +169,7 @@ class Option:
         if value is None:
             return ""
         if self.choices:
-            values = value if self.kind is tuple else (value,)
-            return "" if all(one in self.choices for one in values) else f"it is one of {', '.join(self.choices)}"
+            return "" if value in self.choices else f"it is one of {', '.join(self.choices)}"
         if self.kind not in (int, float):
             return ""
         finite = ", and finite" if self.kind is float and self.high is None else ""
@@ -230,12 +229,18 @@ class Option:
         if isinstance(texts, list | tuple) and all(isinstance(text, str) and (text or self.empty) for text in texts):
             for text in texts:
                 self._check(text, raw)
-            if not self.choices:
-                return tuple(texts)
-            words = tuple(text.strip().lower() for text in texts)
-            if not self.fault(words):
-                return words
+            return self._parse_choices(texts) if self.choices else tuple(texts)
         raise ValueError
+
+    def _parse_choices(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Parse words that are among the choices; several in one text are separated by commas."""
+        words = tuple(word.strip().lower() for text in texts for word in text.split(","))
+        if len(words) == 1 and self._is_absent(words[0]):
+            return ()
+        for word in words:
+            if word not in self.choices:
+                raise SettingError(self.name, self.expected, word)
+        return words
 
     def _is_absent(self, word: object) -> bool:
         """Return whether a word means no value; numbers that the planner chooses accept `none` as well as `auto`."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tinychat.config.option import LayeredOptions, Options, Origin, option
 from tinychat.errors import UsageError
+from tinychat.textutil import quote
 
 MAX_INTEGER = 2**53
 """Largest integer of a setting: exact in JSON, and in every engine."""
@@ -68,8 +69,6 @@ def _pattern_fault(pattern: str) -> str:
     return pattern_fault(pattern)
 
 
-MAX_QUOTE = 40
-"""Maximum number of characters of a wrong value in an error."""
 MAX_BOOST = 100
 """Largest bias of a text, as in OpenAI's API: it all but forces or forbids it."""
 
@@ -358,7 +357,7 @@ def parse_changes(values: Mapping[str, object], settings: Settings, *, at_loadin
     if greedy is True:
         changes["temperature"] = 0.0
     elif greedy not in (None, False):
-        raise UsageError(f"greedy takes true or false, not {repr(greedy)[:MAX_QUOTE]}")
+        raise UsageError(f"greedy takes true or false, not {quote(greedy)}")
     return changes
 
 

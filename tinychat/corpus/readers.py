@@ -15,7 +15,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tinychat.corpus.encoding import clean, describe_encoding, find_encoding, open_bytes, read_lines, read_text
+from tinychat.corpus.encoding import (
+    MAX_LINE,
+    clean,
+    describe_encoding,
+    find_encoding,
+    open_bytes,
+    read_lines,
+    read_text,
+)
 from tinychat.corpus.types import Chunk, Conversation, Message, Notes, Role
 from tinychat.errors import SourceChangedError, SourceError
 from tinychat.untrusted import is_nested
@@ -196,8 +204,10 @@ class Part:
         if sides is None and len(names) == 2:
             sides = (names[0], names[1])
         if sides is None or not any(_find(record, side) is not None for record in sample for side in sides):
-            example = f"name the two sides, as in --{self._kind} question,answer; it has: {_join_names(_names(sample))}"
-            raise SourceError(f"{self.path} holds no conversations that can be told", example)
+            remedy = f"name the two sides, as in --{self._kind} question,answer; it has: {_join_names(_names(sample))}"
+            if not self.format:
+                remedy = "write each pair on a line of its own, with a tab between its two sides"
+            raise SourceError(f"{self.path} holds no conversations or pairs of texts", remedy)
         return sides
 
     @property
@@ -331,26 +341,32 @@ def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
     decoder = json.JSONDecoder()
     buffer, more = next(pieces, "").lstrip(), True
     in_array = buffer.startswith("[")
-    buffer = buffer[in_array:]
+    at = int(in_array)  # where the next value is looked for: cutting the buffer after each would copy it each time
     while True:
-        buffer = buffer.lstrip(" \t\n,")
-        if in_array and buffer.startswith("]"):
+        while at < len(buffer) and buffer[at] in " \t\n,":
+            at += 1
+        if in_array and buffer.startswith("]", at):
             return
         try:
-            value, end = decoder.raw_decode(buffer)
-            if is_nested(buffer[:end], MAX_NESTING):
+            value, end = decoder.raw_decode(buffer, at)
+            if is_nested(buffer[at:end], MAX_NESTING):
                 raise SourceError(f"{part.path} cannot be read: a value is nested more than {MAX_NESTING} deep")
             if end < len(buffer) or not more:  # else a number may continue
-                buffer = buffer[end:]
+                at = end
                 yield _as_record(value)
                 continue
         except (ValueError, RecursionError):
             if not more:
-                if buffer or in_array:
-                    raise SourceError(f"{part.path} is no JSON: it ends with {buffer[:40]!r}") from None
+                if at < len(buffer) or in_array:
+                    raise SourceError(f"{part.path} is no JSON: it ends with {buffer[at : at + 40]!r}") from None
                 return
+        buffer, at = buffer[at:], 0
         length = len(buffer)
-        while more and len(buffer) <= 2 * length:  # doubled, so that a long value is not tried too often
+        if length > MAX_LINE:
+            problem = f"{part.path} is no JSON, or has a value of more than {MAX_LINE:,} characters"
+            raise SourceError(problem, "a value is read as a whole: break it into records")
+        # Doubled, so that a long value is not tried too often.
+        while more and len(buffer) <= min(2 * length, MAX_LINE):
             piece = next(pieces, None)
             more = piece is not None
             buffer += piece or ""

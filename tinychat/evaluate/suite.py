@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from tinychat.errors import SourceError, UsageError
 from tinychat.events import Finished
 from tinychat.generate.answer import Answer
 from tinychat.generate.stream import Batch, drive
+from tinychat.pattern import compile_pattern
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
+from tinychat.untrusted import MAX_FILE, parse_json, read_text
 
 FIELDS = ("group", "say", "answer", "pattern", "without")
 WORDS = "words"
@@ -111,11 +114,12 @@ def read_suite(path: Path) -> Suite:
     checks: list[Check] = []
     words: frozenset[str] | None = None
     is_loose = False
-    for number, line in enumerate(_read(path).split("\n"), 1):  # a string may hold other ends of lines, such as U+2028
+    lines = _read(path, may_be_pipe=True).split("\n")  # a string may hold other ends of lines, such as U+2028
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            values = json.loads(line)
+            values = parse_json(line)
             if not isinstance(values, dict):
                 raise ValueError("it is no object")
             if WORDS in values:
@@ -124,17 +128,21 @@ def read_suite(path: Path) -> Suite:
                 is_loose = bool(values[LOOSE])
             else:
                 checks.append(_parse_check(values, is_loose))
-        except (ValueError, re.error) as error:
+        except ValueError as error:
             raise UsageError(f"{path}, line {number}: {error}", f"a check has {', '.join(FIELDS)}") from None
     if not checks:
         raise SourceError(f"{path} holds no check", "write one a line, as JSON")
     return Suite(tuple(checks), words)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, *, may_be_pipe: bool = False) -> str:
+    """Read a suite, which may come from `--suite <(make-suite)`, or a file that a suite names."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        if may_be_pipe and path.is_fifo():
+            with path.open("rb") as pipe:
+                return read_text(BytesIO(pipe.read(MAX_FILE + 1)))
+        return read_text(path)
+    except (OSError, ValueError) as error:
         raise SourceError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
@@ -146,7 +154,10 @@ def _parse_check(values: dict[str, Any], is_loose: bool) -> Check:
     prompts, answers = (_parse_texts(values, name) for name in ("say", "answer"))
     if not prompts:
         raise ValueError("say is missing")
-    patterns = {name: re.compile(str(values[name])) if name in values else None for name in ("pattern", "without")}
+    patterns = {
+        name: compile_pattern(str(values[name]), name=name) if name in values else None
+        for name in ("pattern", "without")
+    }
     if not (answers or any(patterns.values())):
         raise ValueError("it says nothing of the reply: answer, pattern or without")
     return Check(str(values.get("group", "")), prompts, answers, **patterns, is_loose=is_loose)

@@ -124,7 +124,7 @@ def read(path: Path) -> ModelInfo:
     config = _read_config(content, name)
     places = {ours: _find_theirs(name, config, ours) for ours, _ in weight_shapes(config)}
     divisors = {DIVISORS} & content.tensors.keys() if name == "llama" else set()
-    _check_tensors(content, config, divisors | {theirs for theirs, _ in places.values()})
+    _check_tensors(content, divisors | {theirs for theirs, _ in places.values()})
     tokenizer = _read_tokenizer(content)
     template, end = _read_template(content, tokenizer), content.get("tokenizer.ggml.eos_token_id", int, -1)
     parameters = sum(math.prod(shape or ()) for _, shape in weight_shapes(config))
@@ -228,7 +228,7 @@ def _find_theirs(name: str, config: ModelConfig, ours: str) -> "tuple[str, Calla
     return theirs, None
 
 
-def _check_tensors(content: Content, config: ModelConfig, needed: set[str]) -> None:
+def _check_tensors(content: Content, needed: set[str]) -> None:
     """Check that a file has the tensors that its architecture needs, in their shapes, and no other."""
     if missing := next((name for name in needed if name not in content.tensors), ""):
         raise ModelError(f"{content.path} lacks {missing}", INCOMPLETE)
@@ -431,7 +431,7 @@ def _add_vocabulary(
         writer.add_token_merges([" ".join(pair) for pair in merges or [IMPOSSIBLE]])
     writer.add_token_list(texts)
     writer.add_token_types(kinds)
-    begin = _find_beginning(tokenizer)
+    begin = next(iter(tokenizer.beginning()), None)
     if end is not None:
         writer.add_eos_token_id(end)
     if end is not None or begin is not None:
@@ -442,14 +442,6 @@ def _add_vocabulary(
     if template is not None:
         writer.add_chat_template(template.to_jinja())
         writer.add_string(OUR_TEMPLATE, json.dumps(template.to_dict()))
-
-
-def _find_beginning(tokenizer: Tokenizer) -> int | None:
-    """Return the token that a text begins with: what its tokenizer says, or the begin token, or else the end token."""
-    if tokenizer.surroundings is not None:
-        return next(iter(tokenizer.surroundings[0]), None)
-    begin = tokenizer.special("begin")
-    return tokenizer.special("end") if begin is None else begin
 
 
 def _escape(piece: bytes) -> str:

@@ -205,7 +205,7 @@ def _gpt_neo_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(kinds, list):
         types = types if isinstance(types, list) else []
         groups = [one for one in types if isinstance(one, list) and len(one) == 2 and isinstance(one[0], list)]
-        repeated = (repeat(names, times) for names, times in groups if type(times) is int)
+        repeated = (repeat(names, times) for names, times in groups if names and type(times) is int)
         kinds = list(islice(chain.from_iterable(chain.from_iterable(repeated)), MAX_LAYERS))
     pattern = _pattern(kinds or ["global"], "global", "local")
     return {

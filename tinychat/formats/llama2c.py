@@ -20,7 +20,6 @@ from tinychat.formats import fitting
 from tinychat.formats.vocabularies import (
     BYTES,
     MAX_TOKENS,
-    SPACE,
     Vocabulary,
     describe_vocabulary,
     in_letters,
@@ -31,6 +30,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import CONFIG, ForeignModel, ModelInfo, read_tokenizers, read_weights
 from tinychat.store.weights import MappedTensor
+from tinychat.tokenizer.library import SPACE
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.untrusted import open_regular, read_bytes
 
@@ -148,7 +148,7 @@ def _parse_header(data: bytes) -> Header:
         version, tied, numbers = 0, None, struct.unpack_from(HEADER, data)
     else:
         numbers = struct.unpack_from(HEADER, data, 8)
-        tied = bool(data[36])
+        (tied,) = struct.unpack_from("<?", data, 36)
         if version not in (1, 2):
             raise ValueError(f"its version is {version}, and 0 to 2 are known")
         if version == 2:

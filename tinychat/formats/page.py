@@ -159,23 +159,15 @@ def _describe_text(info: ModelInfo, tokenizer: Tokenizer, source: Tokenizer) -> 
             **{role: [tokenizer.token_id(name)] if name else [] for role, name in roles.items()},
             "user_prefix": template.user_prefix, "lowercase_all_caps": template.lowercase_all_caps,
         }  # fmt: skip
-    begin, end = (_special(tokenizer, role) for role in ("begin", "end"))
-    ends = {*(template.end_ids(tokenizer) if template else ()), *info.end_ids} or end
-    if info.mode != "translation" and tokenizer.surroundings is not None:
-        begin, end = tokenizer.surroundings
-    encoded = None
-    if info.mode == "translation":
-        edges = {role: _special(source, role) for role in ("begin", "end")}
+    ends = {*(template.end_ids(tokenizer) if template else ()), *info.end_ids} or tokenizer.special_ids("end")
+    is_translator, encoded = info.mode == "translation", None
+    if is_translator:
+        edges = {role: source.special_ids(role) for role in ("begin", "end")}
         encoded = {"tokenizer": tokenizer_spec(source), **edges}
     return {
-        "source": encoded,
-        "tokenizer": tokenizer_spec(tokenizer), "template": marks, "beginning": begin or end, "ends": sorted(ends),
+        "source": encoded, "tokenizer": tokenizer_spec(tokenizer), "template": marks,
+        "beginning": tokenizer.beginning(is_target=is_translator), "ends": sorted(ends),
     }  # fmt: skip
-
-
-def _special(tokenizer: Tokenizer, role: str) -> list[int]:
-    id = tokenizer.special(role)
-    return [] if id is None else [id]
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

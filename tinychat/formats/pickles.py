@@ -19,6 +19,8 @@ from tinychat.untrusted import open_regular, read_bytes
 MAX_PICKLE = 4 << 20
 """Maximum size of a pickle in bytes; the numbers of tensors are not in it."""
 MAX_INSTRUCTIONS = 400_000
+MAX_KEY = 1 << 31
+"""Bound of whole numbers as keys: larger ones can be chosen so that all have one hash, and take time without end."""
 MAX_DIRECTORY = 4 << 20
 """Maximum size of the directory of a zip file in bytes."""
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -90,7 +92,7 @@ def _run(data: bytes, functions: Functions, load: Callable[[Any], Any] | None) -
         elif name == "MARK":
             stack.append(_MARK)
         elif name in ("BINPUT", "LONG_BINPUT", "MEMOIZE", "PUT"):
-            memo[len(memo) if name == "MEMOIZE" else int(argument or 0)] = stack[-1]
+            _set_items(memo, [len(memo) if name == "MEMOIZE" else int(argument or 0), stack[-1]])
         elif name in ("BINGET", "LONG_BINGET", "GET"):
             stack.append(memo[int(argument or 0)])
         elif name in ("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE"):
@@ -116,7 +118,9 @@ def _run(data: bytes, functions: Functions, load: Callable[[Any], Any] | None) -
             stack[-1].extend(items)
         elif name in ("GLOBAL", "STACK_GLOBAL"):
             parts = str(argument).split(" ", 1) if name == "GLOBAL" else [stack.pop() for _ in range(2)][::-1]
-            place = (str(parts[0]), str(parts[1]))
+            place = (parts[0], parts[1])
+            if not all(type(part) is str for part in place):  # the text of nested lists could be endless
+                raise TypeError
             if place not in functions:
                 raise ValueError(f"it holds {'.'.join(place)[:80]}: no classes are read, nor functions called")
             stack.append(functions[place])
@@ -137,11 +141,15 @@ def _run(data: bytes, functions: Functions, load: Callable[[Any], Any] | None) -
 
 
 def _set_items(target: Any, items: list[Any]) -> None:
-    """Set keys and values; a key may only be a text or a number: a nested one could take any time to be hashed."""
+    """Set keys and values; a key may only be a text or a small whole number, as others could take any time to hash."""
     keys, values = items[::2], items[1::2]
-    if type(target) is not dict or len(keys) != len(values) or not all(type(key) in (str, int) for key in keys):
+    if type(target) is not dict or len(keys) != len(values) or not all(map(_is_key, keys)):
         raise TypeError
     target.update(zip(keys, values, strict=True))
+
+
+def _is_key(key: Any) -> bool:
+    return type(key) is str or (type(key) is int and abs(key) < MAX_KEY)
 
 
 # --- files of torch ---------------------------------------------------------------------------------------------------
@@ -204,7 +212,7 @@ def _read_archive(memory: mmap.mmap, entries: Mapping[str, zipfile.ZipInfo]) -> 
 
     def load(id: Any) -> _Storage:
         kind, dtype, key, _, _ = id
-        if kind != "storage" or not isinstance(dtype, str):
+        if kind != "storage" or not isinstance(dtype, str) or not isinstance(key, str):
             raise TypeError
         return _Storage(dtype, *_find(memory, entries[f"{root}data/{key}"]))
 

@@ -210,9 +210,8 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
         raise ModelError(problem if path.is_dir() else f"{path} is no model that can be read", f"formats: {formats}")
     info = open_path(path)
     checked_config(info)
-    training, card = read_training(info.folder, info.files), f"# {name}\n\n{info.description}\n"
-    if info.foreign is not None:
-        training = {"imported_from": info.description}
+    is_foreign, card = info.foreign is not None, f"# {name}\n\n{info.description}\n"
+    training = {"imported_from": info.description} if is_foreign else read_training(info.folder, info.files)
     is_half = all(one.dtype == "BF16" for one in map_weights(info).values() if one.is_floating_point)
     return _save(info, replace(info, name=name, folder=folder), training, card, is_half=is_half)
 

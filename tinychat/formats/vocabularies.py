@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinychat.errors import ModelError, TokenizerError
-from tinychat.tokenizer.library import BYTE_CODES
+from tinychat.tokenizer.library import BYTE_CODES, SPACE
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 LETTERS: Mapping[int, str] = {byte: letter for letter, byte in BYTE_CODES.items()}
 """The visible characters that represent bytes in byte-level vocabularies."""
-SPACE = "▁"
-"""Character that stands for a space in vocabularies of SentencePiece."""
 BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 """Tokens of the bytes of characters that a vocabulary of SentencePiece lacks."""
-FIRST_BYTE = 3
-"""Id of the first of them, after those of <unk>, <s> and </s>."""
 MAX_TOKENS = 1 << 19
 """Maximum number of tokens, and of merges."""
 MAX_SPLITTING = 50_000_000

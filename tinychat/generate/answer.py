@@ -33,7 +33,7 @@ class Answer:
     the other: where the translation of one ends, its end token is part of the answer, with the white space before the
     next one as its text. Controls need the model's `vocabulary`; without one they are not in force. `logit_bias` is
     added to the logits of its ids. If it `heals` its prompt, `begin_as` is to be called before the first token is
-    sampled, as `healing` chooses.
+    sampled, as `healing` chooses. `is_cut` says that the prompt was longer, and lost its beginning: a notice tells so.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Answer:
         logit_bias: Mapping[int, float] | None = None,
         begins_text: bool = True,
         heals: bool = False,
+        is_cut: bool = False,
     ) -> None:
         self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
         source = sources[0].ids if sources else None
@@ -79,7 +80,7 @@ class Answer:
         self._held: list[Token] = []  # tokens in which a stop string may begin
         self._num_yielded = 0
         self._began = time.perf_counter()
-        self._has_noted_context = False
+        self._is_cut, self._has_noted_context = is_cut, False
 
     def begin(self) -> None:
         """Start the clock of the answer: the time in which the model loaded does not count."""
@@ -121,6 +122,8 @@ class Answer:
         self._watch_bans()
         for id in answer_ids:
             self._decoder.push(id)
+        if answer_ids:
+            self._is_cut = False  # the answer has told so where it began
 
     def sibling(self, seed: int) -> "Answer":
         """Return an answer that continues the same tokens with other random numbers."""
@@ -129,7 +132,7 @@ class Answer:
             self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
             top_logprobs=self.top_logprobs, sources=self._sources, vocabulary=self._vocabulary,
             logit_bias=self._logit_bias,
-            begins_text=self._begins_text,
+            begins_text=self._begins_text, is_cut=self._is_cut,
         )  # fmt: skip
         other.resume(
             request.ids, request.ids[self._start :], request.num_generated, source_index=self._source_index,
@@ -233,6 +236,10 @@ class Answer:
         for text in self._cut:
             yield Notice(f"longer than the context, so that its end is left out: {shorten(text, SHOWN_CHARACTERS)}")
         self._cut.clear()
+        length = f"longer than the model's context of {engine.context_length} tokens"
+        if self._is_cut and not self._has_noted_context:
+            self._has_noted_context = True
+            yield Notice(f"{length}, answer included: the beginning of the prompt is left out")
         waiting = iter(sampled)
         while (token := next(waiting, None)) is not None:
             settings = self.request.settings if together else self.settings()
@@ -261,8 +268,7 @@ class Answer:
                 break
         if len(self.request.ids) > engine.context_length and not self._has_noted_context:
             self._has_noted_context = True
-            length = f"all together longer than the model's context of {engine.context_length} tokens"
-            yield Notice(f"{length}: it goes on from the newest part")
+            yield Notice(f"all together {length}: it goes on from the newest part")
         if self.request.left <= 0:
             yield from self.finish("length")
 

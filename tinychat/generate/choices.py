@@ -1,8 +1,9 @@
 """Choices: an answer that is one of some texts, each as likely as the model finds it.
 
 The probability of a choice is that of its tokens, as the tokenizer cuts it, and of the end of the answer after them: an
-end token, or a stop text. Without either it is that of its tokens alone, which favours short choices. Divided by their
-sum, the probabilities are those of one draw, to which temperature and filters apply as to that of a token.
+end token, or a stop text that the tokenizer can write. Without either it is that of its tokens alone, which favours
+short choices. Divided by their sum, the probabilities are those of one draw, to which temperature and filters apply as
+to that of a token.
 """
 
 import math
@@ -83,7 +84,8 @@ class Choices:
         """Tokens of each choice, from the beginning of the answer."""
         self.probabilities: list[ChoiceProbability] = []
         """Those of each choice, once all are weighed."""
-        self._ends = [[id] for id in sorted(request.end_ids)] + [tokenizer.encode(stop) for stop in settings.stop]
+        stops = [ids for stop in settings.stop if tokenizer.decode(ids := tokenizer.encode(stop)) == stop]
+        self._ends = [[id] for id in sorted(request.end_ids)] + stops
         self._root = _Node()
         for ids in self.ids:
             self._root.add(ids)

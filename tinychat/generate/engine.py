@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from tinychat.config.settings import Settings
+from tinychat.errors import GenerationError
 from tinychat.generate.computation import Computation
 from tinychat.store.models import ModelInfo
 
@@ -157,9 +158,8 @@ class Engine(Protocol):
         Return one list for each request, in their order; a list may be empty. The requests stay unchanged.
 
         A sequence gets at most `Request.left` tokens, one if it has biases, and none after an end token of its own,
-        which is returned too. The
-        time limit is checked after each token and each part of a prompt; reading the prompts may exceed it,
-        and the call may then return no token.
+        which is returned too. The time limit is checked after each token and each part of a prompt; reading the prompts
+        may exceed it, and the call may then return no token.
         """
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
@@ -232,6 +232,13 @@ class Engine(Protocol):
             uniform: the random number that draws the token; None if it is not known.
             drawn: id of the token that was drawn; None if it is not known.
         """
+
+
+def nonfinite_error() -> GenerationError:
+    """Return the error that an engine raises if the model gave NaN or infinite logits."""
+    return GenerationError(
+        "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
+    )
 
 
 ALL_TOKENS = 1 << 30

@@ -15,6 +15,8 @@ MAX_TOKEN_CHARACTERS = 64
 """Characters that a token has at most, on average over a context."""
 ABBREVIATIONS = frozenset(("mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e"))
 """Words after whose full stop a sentence goes on."""
+_LONGEST_WORD = 32
+"""Number of characters before a full stop in which such a word is looked for: more than any has."""
 _BREAK = re.compile(r"""(?<![.!?…])(?P<mark>[.!?…]+)["'”’»)\]]*(?P<space>\s+)|(?<!\s)\s*\n\s*""")
 """Ends of sentences and lines. A run of marks or white space is searched from its beginning alone: once."""
 
@@ -53,7 +55,7 @@ class PromptEncoder:
             TokenizerError: If the template cannot be rendered.
         """
         named = self.template.end_ids(self.tokenizer) if self.template else frozenset()
-        return named | self.more_end_ids or frozenset(_special(self.tokenizer, "end"))
+        return named | self.more_end_ids or frozenset(self.tokenizer.special_ids("end"))
 
     @property
     def reads_system(self) -> bool:
@@ -86,12 +88,31 @@ class PromptEncoder:
         if self.template is not None:
             turns = ((Message("assistant", answer), Message("user", question)) for question, answer in history)
             newest_first = chain((Message("user", prompt),), chain.from_iterable(turns))
-            room, system = self.room(max_tokens), system if system and self.reads_system else ""
+            room, system = self.room(max_tokens), self._usable(system)
             ids = self.template.encode_newest(
                 newest_first, self.tokenizer, system=system, for_answer=True, max_length=room
             )
             return ids or [0]
         return self.beginning() + self.tokenizer.encode_end(prompt, self.context_length) or [0]
+
+    def cuts(self, prompt: str, max_tokens: int = 0, system: str | None = None) -> bool:
+        """Return whether `encode` leaves out the beginning of a chat's prompt itself, not only turns before it.
+
+        Raises:
+            TokenizerError: If the template cannot be rendered.
+        """
+        if self.template is None:
+            return False
+        room = self.room(max_tokens)
+        # Twice the room tells a prompt that fills it from one that is too long, of which no more has to be encoded.
+        ids = self.template.encode(
+            [Message("user", prompt)], self.tokenizer, system=self._usable(system), for_answer=True, max_length=2 * room
+        )
+        return len(ids) > room
+
+    def _usable(self, system: str | None) -> str:
+        """Return the system message that stands before a conversation; nothing if the model reads none."""
+        return system if system and self.reads_system else ""
 
     def room(self, max_tokens: int) -> int:
         """Return the maximum number of ids of a chat's prompt and history: half of the context stays free, at most."""
@@ -126,17 +147,12 @@ class PromptEncoder:
     def _encode_source(self, text: str) -> tuple[int, ...] | None:
         if self.source_tokenizer is None:
             return None
-        begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
+        begin, end = map(self.source_tokenizer.special_ids, ("begin", "end"))
         return (*begin, *self.source_tokenizer.encode_start(text, self.context_length), *end)
 
     def beginning(self) -> list[int]:
-        """Return what precedes a document: its begin token, or else the end token of the previous one.
-
-        A tokenizer of other tools says itself what it is.
-        """
-        if self.source_tokenizer is None and (surroundings := self.tokenizer.surroundings) is not None:
-            return surroundings[0]
-        return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
+        """Return what precedes a document, or a translation."""
+        return self.tokenizer.beginning(is_target=self.source_tokenizer is not None)
 
 
 class RunningText:
@@ -179,11 +195,6 @@ class RunningText:
         return encoder.beginning() + encoder.tokenizer.encode_end(text, encoder.context_length)
 
 
-def _special(tokenizer: Tokenizer, role: str) -> list[int]:
-    token = tokenizer.special(role)
-    return [] if token is None else [token]
-
-
 class Sentence(NamedTuple):
     """A sentence, and the white space between it and the one before."""
 
@@ -199,9 +210,9 @@ def split_sentences(text: str) -> list[Sentence]:
     number (3.50).
     """
     sentences: list[Sentence] = []
-    start, space = 0, ""
+    start, space, last = 0, "", len(text.rstrip())
     for end, begin in _breaks(text):
-        if text[start:end].strip() and text[begin:].strip():
+        if text[start:end].strip() and begin < last:
             sentences.append(Sentence(space, text[start:end]))
             start, space = begin, text[end:begin]
     return [*sentences, Sentence(space, text[start:])]
@@ -213,7 +224,9 @@ def _breaks(text: str) -> Iterator[tuple[int, int]]:
         if found["mark"] is None:
             yield found.start(), found.end()
             continue
-        before = text[: found.start()].rpartition(" ")[2].rpartition("\n")[2].lstrip("(\"'“‘«¿¡").lower()
+        at = found.start()
+        before = text[max(0, at - _LONGEST_WORD) : at].rpartition(" ")[2].rpartition("\n")[2]
+        before = before.lstrip("(\"'“‘«¿¡").lower()
         is_initial = len(before) == 1 and before.isalpha() and before != "i"
         goes_on = found["mark"] == "." and (before in ABBREVIATIONS or is_initial)
         if "\n" in found["space"] or not goes_on:

@@ -17,6 +17,8 @@ from tinychat.model.transformer import Block, Transformer
 UNIT = 0.1
 """Length of a direction of strength 1, as a fraction of the mean length of the states of the two texts: it then means
 about the same in any model; sentences fall apart somewhere from 3 on."""
+MAX_DIRECTIONS = 64
+"""Number of directions that are kept: the newest."""
 
 
 class Steerer:
@@ -24,7 +26,7 @@ class Steerer:
 
     def __init__(self, model: Transformer) -> None:
         self._model = model
-        self._directions: dict[Steering, Tensor] = {}
+        self._directions: dict[tuple[object, ...], Tensor] = {}  # by the two texts and the index of the block
 
     def forget(self) -> None:
         """Forget the directions: the weights are others now."""
@@ -63,9 +65,11 @@ class Steerer:
         if steering is None or self._layer(steering) != index:
             nothing: Tensor = torch.zeros_like(self._model.decoder.embedding.weight[0])
             return nothing
-        direction = self._directions.get(steering)
-        if direction is None:
-            direction = self._directions[steering] = self._direction(steering, index)
+        key = (steering.toward, steering.away, index)
+        direction = self._directions.pop(key) if key in self._directions else self._direction(steering, index)
+        self._directions[key] = direction  # as the newest
+        if len(self._directions) > MAX_DIRECTIONS:
+            del self._directions[next(iter(self._directions))]
         return direction * steering.strength
 
     def _direction(self, steering: Steering, index: int) -> Tensor:

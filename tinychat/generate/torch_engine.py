@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tinychat.errors import GenerationError
 from tinychat.generate.computation import Computation
 from tinychat.generate.cuda_graph import STEPS, GraphReplayer
 from tinychat.generate.engine import (
@@ -22,6 +21,7 @@ from tinychat.generate.engine import (
     SampledToken,
     Steering,
     TokenProbability,
+    nonfinite_error,
     score_windows,
     window_start,
 )
@@ -346,9 +346,7 @@ class TorchEngine:
 def _check(logits: Tensor) -> None:
     """Raise GenerationError for logits that are not finite."""
     if not logits.isfinite().all():
-        raise GenerationError(
-            "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
-        )
+        raise nonfinite_error()
 
 
 def _describe(logits: Tensor, ids: Tensor, top_logprobs: int) -> list[list[SampledToken]]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tinychat.config.settings import describe_sampling
 from tinychat.errors import GenerationError
 from tinychat.generate.computation import Computation, Derivation, Matrix, Operation, figure
-from tinychat.generate.engine import Request
+from tinychat.generate.engine import Request, nonfinite_error
 from tinychat.generate.operations import Tracer
 from tinychat.generate.sampling import divide_by_temperature, draw, filter_logits, stack_biases
 from tinychat.model.ngrams import MIN_PROBABILITY, TokenContext
@@ -89,9 +89,7 @@ def trace(
     if model.ngrams is not None:
         logits = _mix_ngrams(tracer, model, logits, last, ids, vocabulary)
     if not bool(logits.values.isfinite().all()):
-        raise GenerationError(
-            "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
-        )
+        raise nonfinite_error()
     chosen = _draw(tracer, logits, request, uniform, drawn)
     focused = [one if one.output.shape[1] != config.vocab_size else _look_at(one, chosen) for one in tracer.operations]
     end = request.end_ids

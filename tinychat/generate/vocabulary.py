@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
+from threading import Lock
 from typing import TypeVar
 
 from tinychat.config.settings import Settings, SteeringSpec
@@ -30,6 +31,7 @@ class Vocabulary:
         self.size = size
         """Number of the model's logits, V; ids beyond those of the tokenizer have no text."""
         self._remembered: dict[object, object] = {}
+        self._lock = Lock()  # answers are made in any thread
 
     @cached_property
     def pieces(self) -> list[bytes]:
@@ -64,8 +66,9 @@ class Vocabulary:
 
     def remember(self, make: Callable[..., T], *key: Hashable) -> T:
         """Return what `make` returns for this vocabulary and a key; it is made once for the next answers."""
-        found = self._remembered.pop((make, key)) if (make, key) in self._remembered else make(self, *key)
-        self._remembered[make, key] = found  # as the newest
-        if len(self._remembered) > MAX_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+        with self._lock:
+            found = self._remembered.pop((make, key)) if (make, key) in self._remembered else make(self, *key)
+            self._remembered[make, key] = found  # as the newest
+            if len(self._remembered) > MAX_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
         return found  # type: ignore[return-value]

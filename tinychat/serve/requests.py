@@ -170,7 +170,8 @@ def check_model(name: object, model: OpenModel) -> None:
 
 
 def _ask(
-    prompts: list[Prompt], values: dict[str, Any], settings: Settings, model: OpenModel, **known: Any
+    prompts: list[Prompt], values: dict[str, Any], settings: Settings, model: OpenModel,
+    notices: tuple[str, ...] = (), **known: Any,
 ) -> Ask:  # fmt: skip
     """Return what a request asks for, from the fields that all requests share."""
     n = _take_int(values, "n", 1, 1, None)
@@ -188,9 +189,14 @@ def _ask(
         except UsageError as error:
             raise ApiError.of(error, param=name) from None
     seed = changes.get("seed")
+    try:
+        notices += tuple(notice.text for notice in model.ignored(Settings(**changes)))  # not those of the server itself
+    except TinychatError as error:  # of the model's chat template
+        raise ApiError.of(error, param="system") from None
     return Ask(
         prompts, dataclasses.replace(settings, **changes), seed, n=n, stream=stream,
-        include_usage=_take(dict(options), "include_usage", bool, False), logit_bias=logit_bias, **known,
+        include_usage=_take(dict(options), "include_usage", bool, False), logit_bias=logit_bias, notices=notices,
+        **known,
     )  # fmt: skip
 
 

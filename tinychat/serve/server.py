@@ -25,7 +25,10 @@ CLOSING_SECONDS = 2
 
 
 class Server:
-    """Serves one model. `log` is called with a line for each request, `report` with one for each problem.
+    """Serves one model.
+
+    `log` is called with a line for each request, `report` with one for each problem and each setting that the model
+    ignores.
 
     Raises:
         UsageError: If the address cannot be listened at.
@@ -44,6 +47,8 @@ class Server:
         self._socket = _listen(options.host, options.port)
         self.service = Service(model, settings, options, log)
         _report_problems(report)
+        for notice in model.ignored(settings):
+            report(notice.text)
         config = uvicorn.Config(
             self.service, log_config=None, access_log=False, lifespan="off", ws="none", loop="asyncio",
             server_header=False, backlog=BACKLOG, timeout_graceful_shutdown=int(GRACE_SECONDS) + CLOSING_SECONDS,

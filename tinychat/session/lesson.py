@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TinychatError, UsageError
+from tinychat.pattern import PatternError, compile_pattern
 from tinychat.store import paths
 from tinychat.textutil import shorten
 from tinychat.untrusted import read_json, read_text
@@ -294,9 +295,9 @@ class _Parser:
                 choices.append(choice["text"])
             elif line.startswith("= "):
                 try:
-                    pattern = re.compile(line[2:].strip(), re.IGNORECASE)
-                except (re.error, OverflowError, RecursionError) as error:
-                    raise self.error(f"the pattern is no regular expression: {error}", FORMAT, number) from None
+                    pattern = compile_pattern(line[2:].strip(), re.IGNORECASE, name="the pattern")
+                except PatternError as error:
+                    raise self.error(str(error), FORMAT, number) from None
             elif choices or pattern:
                 raise self.error("the answer stands below an empty line", "put a line `>` above this one", number)
             else:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tinychat import textutil
 from tinychat.errors import UsageError
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
@@ -12,7 +13,6 @@ SYSTEM_ROLES = ("system", "developer")
 """Roles of the messages before a conversation, which only some models of others read."""
 ROLES = ("user", "assistant")
 """Roles of the messages that are read, in turns."""
-MAX_QUOTE = 40
 
 
 class Messages(NamedTuple):
@@ -92,5 +92,5 @@ def messages_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
 
 
 def quote(value: object) -> str:
-    """Return a value as JSON or Python writes it, cut short."""
-    return (repr(value) if isinstance(value, str) else json.dumps(value))[:MAX_QUOTE]
+    """Return a value as JSON writes it, but a text as Python does, cut short."""
+    return textutil.quote(value) if isinstance(value, str) else textutil.shorten(json.dumps(value), textutil.MAX_QUOTE)

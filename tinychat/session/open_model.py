@@ -41,7 +41,7 @@ class OpenModel:
         settings.replace(self.info.settings, Origin.MODEL)
         self._settings = settings
         self._loading: EngineLoader | None = None
-        self._has_told_steering = self._has_told_system = self._has_told_healing = False
+        self._told: set[Notice] = set()
 
     @property
     def name(self) -> str:
@@ -154,6 +154,7 @@ class OpenModel:
             end_ids=encoder.end_ids, top_logprobs=top_logprobs, sources=self._sources(prompt, settings()),
             vocabulary=self.vocabulary, logit_bias=logit_bias, begins_text=encoder.begins_text(ids),
             heals=self._heals(settings()),
+            is_cut=encoder.cuts(prompt, settings().max_tokens, settings().system),
         )  # fmt: skip
 
     def _heals(self, settings: Settings) -> bool:
@@ -246,17 +247,27 @@ class OpenModel:
 
     def notices(self, settings: Settings) -> Iterator[Notice]:
         """Yield notices of what the settings mean for this model; each comes once."""
-        if settings.steer is not None and not self._has_told_steering and self.engine.about.startswith("native"):
-            self._has_told_steering = True
-            yield Notice("the torch engine answers while /steer is set; `/steer off` goes back to the native one")
-        if settings.token_healing == "on" and not self._can_heal and not self._has_told_healing:
-            self._has_told_healing = True
+        found = list(self.ignored(settings))
+        if settings.steer is not None and self.engine.about.startswith("native"):
+            engines = "the torch engine answers while /steer is set; `/steer off` goes back to the native one"
+            found.append(Notice(engines))
+        for notice in found:
+            if notice not in self._told:
+                self._told.add(notice)
+                yield notice
+
+    def ignored(self, settings: Settings) -> Iterator[Notice]:
+        """Yield notices of the settings that this model ignores.
+
+        Raises:
+            TokenizerError: If its chat template cannot be rendered.
+        """
+        if settings.token_healing == "on" and not self._can_heal:
             is_char = self.tokenizer.kind == "char"
             why = "its tokens are characters" if is_char else "the text of its tokens depends on those around them"
             why = why if self.info.mode == "completion" else "it continues no text"
             yield Notice(f"{self.name} heals no prompts: {why}")
-        if settings.system and not self._has_told_system:
-            self._has_told_system = True
+        if settings.system:
             try:
                 self.check_system()
             except UsageError as error:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import chain
 
 from tinychat.config.settings import LOADING, Settings, SettingStore, UiOptionStore
+from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.answer import Answer
@@ -47,6 +48,11 @@ class Session:
     def info(self) -> ModelInfo | None:
         """The description of the open model; None if none is open."""
         return self._model.info if self._model else None
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the open model; that of a chat if none is open."""
+        return self._model.info.mode if self._model else "chat"
 
     @property
     def is_ready(self) -> bool:

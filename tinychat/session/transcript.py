@@ -6,7 +6,7 @@ Those that are saved automatically are JSON Lines, a line for each turn, to whic
 import itertools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -167,21 +167,20 @@ class Autosave:
             self._numbers = {}
         assert self.path is not None
         turns = conversation.all[len(self._numbers) :]
-        for turn in turns:
-            self._numbers[id(turn)] = len(self._numbers) + 1
+        numbers = self._numbers | {id(turn): number for number, turn in enumerate(turns, len(self._numbers) + 1)}
         if (current := conversation.current) is not None and not (turns and turns[-1] is current):
             turns.append(current)
-        self._append(self.path, turns)
+        self._append(self.path, turns, numbers)
+        self._numbers = numbers  # only now: turns that could not be written are new the next time
         if is_new:
             for path in paths.list_transcripts()[MAX_SAVED:]:
                 with suppress(OSError):
                     path.unlink()
 
-    def _append(self, path: Path, turns: Sequence[Turn]) -> None:
+    def _append(self, path: Path, turns: Sequence[Turn], numbers: Mapping[int, int]) -> None:
         """Append the lines of turns; all of them, or none if the disk is full."""
         values = (
-            _turn_values(turn, self._numbers[id(turn)], self._numbers[id(turn.parent)] if turn.parent else None)
-            for turn in turns
+            _turn_values(turn, numbers[id(turn)], numbers[id(turn.parent)] if turn.parent else None) for turn in turns
         )
         data = "".join(f"{json_line(one)}\n" for one in values).encode("utf-8", "replace")
         try:

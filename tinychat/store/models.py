@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MARKS: Mapping[Mode, str] = {"chat": "›", "completion": "¶", "translation": "→"}
+"""The mark before a prompt, for each mode."""
 FORMAT = 1
 CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.json", "README.md"
 TOKENIZER = "tokenizer.json"
@@ -240,7 +242,7 @@ def _read_all(*parents: Path) -> Models:
         first.setdefault(fold(folder.name), folder)  # which a name stands for, damaged or not
     for folder in first.values():
         try:
-            models.sound.append(read_info(folder))
+            models.sound.append(replace(read_info(folder), name=folder.name))  # in a copy, `config.json` has another
         except ModelError as error:
             models.damaged.append(DamagedModel(folder.name, folder, error.problem))
     return models

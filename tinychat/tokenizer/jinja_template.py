@@ -102,7 +102,7 @@ class JinjaTemplate(ConversationTemplate):
         self, turn: Sequence[Message], tokenizer: Tokenizer, system: str, for_answer: bool, max_length: int
     ) -> list[int]:
         """Encode a turn that is too long: of its first message, the end is kept."""
-        text_ids = tokenizer.encode_end(turn[0].text, max_length) if turn else []
+        text_ids = tokenizer.encode_end(turn[0].text, max_length)[-max_length:] if turn else []
         kept = len(text_ids)
         for _ in range(ATTEMPTS):
             text = tokenizer.decode(text_ids[len(text_ids) - kept :], begins_text=False).lstrip("\ufffd")

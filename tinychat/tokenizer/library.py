@@ -46,6 +46,8 @@ BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
     chr(0x100 + index): byte for index, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
 }
 """The bytes of the visible characters that represent them in byte-level vocabularies (Radford et al. 2019)."""
+SPACE = "▁"
+"""Character that stands for a space, or for the one before a word, in vocabularies such as those of SentencePiece."""
 _TO_BYTES = dict.fromkeys(range(256), "\uffff") | {ord(char): chr(byte) for char, byte in BYTE_CODES.items()}
 """For `translate`: makes each such character the one whose code is its byte, and others one that is no byte."""
 

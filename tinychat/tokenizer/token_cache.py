@@ -82,9 +82,7 @@ def _encode(
     items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ConversationTemplate | None
 ) -> Iterator[tuple[Ids, bool]]:
     """Yield the ids in pieces, each with whether a document ends there."""
-    begin, end = (
-        np.array([] if (id := tokenizer.special(role)) is None else [id], tokenizer.dtype) for role in ("begin", "end")
-    )
+    begin, end = (np.array(tokenizer.special_ids(role), tokenizer.dtype) for role in ("begin", "end"))
     short: list[str] = []  # documents to encode at once
     waiting = 0
 

@@ -18,8 +18,8 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.library import TokenTexts, call, check_file, read_decoder, undo_clean_up
-from tinychat.untrusted import read_text
+from tinychat.tokenizer.library import SPACE, TokenTexts, call, check_file, read_decoder, undo_clean_up
+from tinychat.untrusted import read_text, replace_surrogates
 
 if TYPE_CHECKING:  # numpy is imported for long texts alone: prompts are short
     import numpy as np
@@ -108,6 +108,10 @@ class Tokenizer:
         """Return the id of the special token for a role, a key of `SPECIAL_TOKENS`; None if there is none."""
         return next((id for name in SPECIAL_TOKENS[role] if (id := self.token_id(name)) is not None), None)
 
+    def special_ids(self, role: str) -> list[int]:
+        """Return the id that `special` finds, as a list; an empty one if there is none."""
+        return [] if (id := self.special(role)) is None else [id]
+
     def is_special(self, id: int) -> bool:
         """Return whether an id is that of a special token."""
         return id in self._specials
@@ -141,6 +145,15 @@ class Tokenizer:
         end = len(encoding.ids) - next((n for n, one in enumerate(reversed(mask[start:-1])) if not one), 0)
         return encoding.ids[:start], encoding.ids[end:]
 
+    def beginning(self, *, is_target: bool = False) -> list[int]:
+        """Return what precedes a document: its begin token, or else the end token of the previous one.
+
+        A tokenizer of other tools says itself what it is, except for the target of a translator.
+        """
+        if self.surroundings is not None and not is_target:
+            return self.surroundings[0]
+        return self.special_ids("begin") or self.special_ids("end")
+
     def with_specials(self, names: Iterable[str], max_size: int) -> "Tokenizer":
         """Return a tokenizer of other tools with more special tokens, as far as `max_size` tokens have room for them.
 
@@ -163,7 +176,7 @@ class Tokenizer:
         """Encode a text; characters that the vocabulary lacks become the unknown token, or are dropped without one."""
         if self._characters is not None:
             return [self._characters[char] for char in text if char in self._characters]
-        return list(call(self.inner.encode, _replace_surrogates(text), add_special_tokens=False).ids)
+        return list(call(self.inner.encode, replace_surrogates(text), add_special_tokens=False).ids)
 
     def encode_with_specials(self, text: str) -> list[int]:
         """Encode a text in which the names of special tokens stand for these tokens: one that a template rendered."""
@@ -175,7 +188,7 @@ class Tokenizer:
             finally:
                 self.inner.encode_special_tokens = True
 
-        text = _replace_surrogates(text)
+        text = replace_surrogates(text)
         return call(encode)
 
     def encode_array(self, text: str) -> "Ids":
@@ -239,7 +252,7 @@ class Tokenizer:
 
     def unknown(self, text: str) -> list[str]:
         """Return the characters that the vocabulary lacks (words, for `whitespace`), each once, in order."""
-        text = _replace_surrogates(text)
+        text = replace_surrogates(text)
         if self.kind == "whitespace":
             return [word for word in dict.fromkeys(text.split()) if not self.encode(word)]
         return [char for char in dict.fromkeys(text) if not self._knows(char)]
@@ -275,7 +288,7 @@ class Tokenizer:
     def token_text(self, id: int) -> str:
         r"""Return the text of a single token; bytes that are only a part of a character are shown as `\xe4`."""
         if self._bytes_of is None or id in self._specials:
-            return (self.inner.id_to_token(id) or "").replace("▁", " ")
+            return (self.inner.id_to_token(id) or "").replace(SPACE, " ")
         return _bytes_at(self._bytes_of, id).decode("utf-8", "backslashreplace")
 
     def quoted(self, id: int) -> str:
@@ -440,7 +453,7 @@ class Tokenizer:
         return ids[ids >= 0].astype(self.dtype)
 
     def _encode_batch(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
-        texts = [_replace_surrogates(text) for text in texts]
+        texts = [replace_surrogates(text) for text in texts]
         return call(self.inner.encode_batch_fast, texts, add_special_tokens=False)
 
     def _to_array(self, encoding: tokenizers.Encoding) -> "Ids":
@@ -637,8 +650,3 @@ def gather(texts: Iterable[str], size: int = 64 * SEGMENT) -> Iterator[list[str]
             buffer, length = [], 0
     if buffer:
         yield buffer
-
-
-def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which are not Unicode text and which the library refuses."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trai
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.types import Chunk
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.library import BYTE_CODES, call
+from tinychat.tokenizer.library import BYTE_CODES, SPACE, call
 from tinychat.tokenizer.tokenizer import SEGMENT, SPECIAL_TOKENS, Tokenizer, cut, gather
 
 WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
@@ -54,9 +54,6 @@ def piece_pattern(lengths: Iterable[int]) -> str:
     """
     return "".join(f" {{{length}}}|" for length in sorted(lengths, reverse=True)) + _PIECE_WORDS
 
-
-SPACE = "▁"
-"""Character that stands for the space before a word."""
 
 _SPACE_LETTER = "Ġ"
 """Character that stands for the byte of a space in byte-level vocabularies."""

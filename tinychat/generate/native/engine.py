@@ -23,6 +23,7 @@ from tinychat.generate.engine import (
     Request,
     SampledToken,
     TokenProbability,
+    nonfinite_error,
     score_windows,
     window_start,
 )
@@ -356,9 +357,7 @@ class NativeEngine:
         if result == NO_MEMORY:
             raise GenerationError("there is no memory for what the encoder reads", "ask for fewer at once")
         if result < 0:
-            raise GenerationError(
-                "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
-            )
+            raise nonfinite_error()
 
     def _new_sequence(self) -> int:
         sequence: int | None = self._kernel.native_new_sequence(self._model)
