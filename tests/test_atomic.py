@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tinychat import atomic
-from tinychat.atomic import atomic_file, atomic_folder, atomic_write
+from tinychat.atomic import atomic_file, atomic_folder, atomic_write, remove_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -78,3 +78,21 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     with atomic_folder(tmp_path / "model [1]"):
         pass
     assert names(tmp_path) == ["model [1]"]
+
+
+def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with atomic_folder(tmp_path / "model") as draft:
+        for name in ("a", "busy", "z"):
+            (draft / name).write_text(name)
+    unlink = os.unlink
+
+    def refuse(path: str, **options: int) -> None:
+        if Path(path).name == "busy":
+            raise PermissionError(1, "Operation not permitted", path)
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(OSError, match="not all of it could be removed") as caught:
+        remove_folder(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == [Path(caught.value.filename)]
+    assert names(Path(caught.value.filename)) == ["busy"]

@@ -5,6 +5,7 @@ old version or the new one, even after a crash. The next write to the same path 
 """
 
 import ctypes
+import errno
 import glob
 import os
 import shutil
@@ -60,11 +61,13 @@ def remove_folder(path: Path) -> None:
     """Remove a folder with all that is in it, so that readers find all of it or nothing; of a symbolic link, the link.
 
     Raises:
-        OSError: If it cannot be removed.
+        OSError: If it cannot be removed, or not all that is in it: the error names the hidden folder with what is left.
     """
     draft = _draft_of(path)
     path.rename(draft)
     _remove(draft)
+    if os.path.lexists(draft):
+        raise OSError(errno.ENOTEMPTY, "not all of it could be removed", str(draft))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args
 
 from tinychat.textutil import json_line, percent
@@ -313,13 +314,16 @@ def from_json(line: str) -> Event:
 
     Raises:
         ValueError: If the line is not an event.
-        TypeError: If it lacks a field.
+        TypeError: If it lacks a field, or the value of one.
     """
     values: dict[str, Any] = json.loads(line)
     kind = EVENTS.get(values.pop("event", ""))
     if kind is None:
         raise ValueError(f"no event: {line[:80]!r}")
-    known = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values}
+    fields = [field for field in dataclasses.fields(kind) if field.name in values]
+    if lacking := [one.name for one in fields if values[one.name] is None and NoneType not in get_args(one.type)]:
+        raise TypeError(f"{', '.join(lacking)} is null")
+    known = {field.name: values[field.name] for field in fields}
     arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
     return kind(**arguments)
 

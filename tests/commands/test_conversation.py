@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from scripted import Talk
+from scripted import Talk, make_model
 
 from tinychat.cli.options import load_settings
 from tinychat.commands import COMMANDS
@@ -52,6 +52,18 @@ def test_undo_takes_back_one_turn_after_the_other(talk: Talk) -> None:
     talk.ask("two")
     assert talk.do("/undo") == Message(("taken back: 'two'",), ("1 turn is left · /goto 2 returns to it",))
     assert talk.do("/undo") == Message(("taken back: 'one'",), ("0 turns are left · /goto 1 returns to it",))
+
+
+def test_undo_takes_back_several_turns(talk: Talk) -> None:
+    for line in ("one", "two", "three"):
+        talk.ask(line)
+    for number in ("0", "4", "x", "1.5"):
+        problem = f"/undo takes a number of turns, from 1 to 3, not '{number}'"
+        with pytest.raises(UsageError, match=re.escape(problem)):
+            talk.do(f"/undo {number}")
+    told = ("taken back: 'three'", "taken back: 'two'")
+    assert talk.do("/undo 2") == Message(told, ("1 turn is left · /goto 3 returns to them",))
+    assert [turn.prompt for turn in talk.session.turns] == ["one"]
 
 
 def test_edit_puts_the_prompt_back_on_the_line(talk: Talk) -> None:
@@ -392,6 +404,28 @@ def test_what_follows_one_another_stands_flat_and_what_has_siblings_branches(tal
     assert talk.do("/goto 0") == Message(("before the first turn",))
     talk.ask("e")
     assert tree(talk.session)[-1] == "›└─ 6  e → you said: e"
+
+
+@pytest.mark.parametrize(("mode", "mark"), [("completion", "¶"), ("translation", "→")])
+def test_turns_have_the_mark_of_the_prompt_line(talk: Talk, tmp_path: Path, mode: str, mark: str) -> None:
+    make_model(tmp_path / "models", "marked", mode=mode)
+    conversation = talk.session.conversation
+    conversation.add(Turn("a", saved_text="b"))
+    talk.session.open_model("marked")
+    talk.session.conversation = conversation
+    talk.do("/save talk.json")
+    for line in ("/goto 1", "/open talk.json"):
+        shown = talk.do(line)
+        assert isinstance(shown, Message)
+        assert shown.lines == (f"{mark} a", "b")
+
+
+def test_a_conversation_is_opened_without_a_model(talk: Talk) -> None:
+    talk.session.conversation.add(Turn("a", saved_text="b"))
+    talk.do("/save talk.json")
+    opened = Talk(Session()).do("/open talk.json")
+    assert isinstance(opened, Message)
+    assert opened.lines == ("› a", "b")
 
 
 @pytest.mark.parametrize("line", ["/tree", "/goto 1", "/branch 1 a"])

@@ -146,6 +146,10 @@ def test_rename_asks_unless_told_not_to_and_keeps_the_open_model(talk: Talk, hom
     [
         ("/rm", "/rm needs a name"),
         ("/rm other --force", "/rm has no --force"),
+        ("/rm other --yesno", "/rm has no --yesno"),
+        ("/rm other --yes=no", "/rm has no --yes=no"),
+        ("/rename other new --yes --yes-no", "/rename has no --yes-no"),
+        ("/rm a--yes-b", "you have no model or run 'a--yes-b'"),
         ("/rm smalltalk --yes", "smalltalk comes with tinychat, and stays as it is"),
         ("/rm parrot --yes", "models/parrot is not in "),
         ("/rename other", "/rename needs two names"),

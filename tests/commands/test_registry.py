@@ -157,6 +157,20 @@ def test_several_lines_are_no_command(talk: Talk, line: str) -> None:
         talk.do(line)
 
 
+def test_a_command_without_arguments_takes_no_text(talk: Talk) -> None:
+    talk.ask("hello")
+    bare = [command for command in COMMANDS.values() if not command.usage]
+    names = "retry continue edit clear tree greedy sample settings models color quit"
+    assert {command.name for command in bare} == set(names.split())
+    for name in (name for command in bare for name in command.names):
+        with pytest.raises(UsageError) as caught:
+            talk.do(f"/{name} x 3")
+        problem = f"/{COMMANDS.find(name).name} takes nothing after it, not 'x 3'"
+        assert (caught.value.problem, caught.value.remedy) == (problem, "type it alone")
+    assert [turn.prompt for turn in talk.session.turns] == ["hello"]
+    assert not talk.session.settings.current.greedy
+
+
 def test_a_text_of_a_command_may_have_several_lines(talk: Talk) -> None:
     for line in ("/tokens to be\nor not\n/usr/bin", "/system\nno\n", "/set begin a\nb", "/clear\n"):
         with suppress(UsageError) if line.startswith("/system") else nullcontext():  # parrot reads none

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tinychat.cli.main import run as cli
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Question, Table, WatchRun
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, TinychatError, UsageError
-from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Planned, Stepped, Token, to_json
+from tinychat.events import AnswerStart, Ended, Evaluated, Event, Failed, Planned, Stepped, Token, to_json
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import snapshot_file
 from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET
@@ -149,6 +149,16 @@ def test_a_run_that_is_done_goes_on_with_a_new_length_only(
         assert load_recipe(run.recipe_file).length == length
         recipe = load_recipe(run.recipe_file)
         run.recipe_file.write_text(recipe.merged({"minutes": 5}).to_toml())
+
+
+def test_nothing_is_added_to_a_run_that_has_not_ended(
+    talk: Talk, launched: list[RunFolder], make_run: "MakeRun"
+) -> None:
+    run = make_run("bg", PLANNED, stepped(51, 48_000.0), steps=3000)
+    with pytest.raises(UsageError, match="bg has not ended") as caught:
+        talk.do("/train more bg --steps 5")
+    assert caught.value.remedy == "`/train --resume bg` goes on with it"
+    assert (load_recipe(run.recipe_file).steps, launched) == (3000, [])
 
 
 def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
@@ -304,9 +314,42 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
         assert ("a", "at work", "1,480/4,000", "413k", "1.830", "48,000", "–") in talk.do("/runs").rows
 
 
+@pytest.mark.parametrize("damage", ["recipe", "events"])
+def test_a_damaged_run_hides_no_others(talk: Talk, make_run, damage: str) -> None:
+    make_run("a", PLANNED, stepped(1480, 48_000.4), MEASURED)
+    bad = make_run("b", PLANNED)
+    if damage == "recipe":
+        bad.recipe_file.write_text('[schedule]\nsteps = "many"\n')
+    else:
+        bad.events_file.unlink()
+        bad.events_file.mkdir()
+    assert {row[0]: row[1] for row in talk.do("/runs").rows} == {"a": "interrupted", "b": "damaged"}
+    assert talk.do("/runs a b").columns == ("run", "a", "b")
+
+
+def test_a_run_whose_trainer_has_just_been_started_is_at_work(
+    talk: Talk, launched: list[RunFolder], novel: Path
+) -> None:
+    talk.do("/train 'My Novel.txt' --name behind &")
+    assert [row[:2] for row in talk.do("/runs").rows] == [("behind", "at work")]
+
+
 @pytest.mark.parametrize("problem", [NOTHING_YET, f"{NO_NEW_STEP}: everything to step 9 is kept"])
 def test_a_run_that_was_stopped_before_a_step_has_not_failed(make_run, problem: str) -> None:
     assert read_run_summary(make_run("a", PLANNED, Failed(problem))).state == "stopped"
+
+
+def test_a_run_that_ends_while_its_summary_is_read_is_not_interrupted(make_run, monkeypatch) -> None:
+    run = make_run("a", PLANNED)
+    lock, events = run.lock(), run.events
+
+    def read_and_end() -> Iterator[Event]:
+        yield from events()
+        lock.release()
+
+    monkeypatch.setattr(run, "events", read_and_end)
+    with lock:
+        assert read_run_summary(run).state == "at work"
 
 
 def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: Talk, make_run) -> None:

@@ -297,7 +297,7 @@ def test_a_word_shows_at_once_in_a_pause(play: Play, input: PipeInput, monkeypat
 
 
 SitDown = Callable[..., Person]
-HINT = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
+HINT = "←/→ walk · ↑/↓ choose, Enter goes on from there · q or any other key ends"
 
 
 @pytest.fixture
@@ -343,7 +343,7 @@ def test_in_a_low_window_the_selected_token_is_on_screen(sit_down: SitDown) -> N
 
 @pytest.mark.slow
 def test_keys_end_the_walk_and_the_probabilities_stay(person: Person) -> None:
-    for key in (ESCAPE, CTRL_C, ENTER):
+    for key in (ESCAPE, CTRL_C, ENTER, "q"):
         person.type("/why 2", ENTER)
         person.sees(HINT)
         person.type(key)

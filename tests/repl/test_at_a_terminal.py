@@ -196,6 +196,25 @@ def test_a_pasted_block_is_one_prompt(sit_down: SitDown) -> None:
 
 
 @pytest.mark.slow
+def test_colours_pasted_without_brackets_are_left_out(sit_down: SitDown, tmp_path: Path) -> None:
+    """prompt_toolkit takes `ESC [31m` for an event of the mouse, and failed on it."""
+    person = sit_down()
+    person.type("\x1b[31m", "red \x1b[0;1mtwo\x1b[0m \x1b[38;5;196mthree\x1b[<0;1;1M", ENTER)
+    person.sees("› red two three", "you said: red two three", answered)
+    (tmp_path / "talk.txt").write_text("other")
+    person.type(f"/export {tmp_path}/talk.txt", ENTER)
+    person.sees(lambda lines: any(line.endswith("replace it? [y/N]") for line in lines))
+    person.type("\x1b[31my\x1b[0m", ENTER)
+    person.sees(lambda lines: any(line.startswith("written: ") for line in lines))
+    person.type(CTRL_L, "/play once upon a time", ENTER)
+    person.sees(lambda lines: lines[-1].startswith(" \\n is a new line") or " Enter tells" in lines[-1])
+    person.type("\x1b[31m", "/quit", ENTER)
+    person.sees("nothing was guessed")
+    assert b"Exception" not in person.raw
+    assert b"Traceback" not in person.raw
+
+
+@pytest.mark.slow
 def test_new_lines_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("one", "\n", "two", ESCAPE + ENTER, "three", ENTER)
@@ -261,7 +280,7 @@ def test_the_ruler_counts_tokens_typed_and_left(sit_down: SitDown) -> None:
 def test_function_keys(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/undo", "\x1bOP")
-    person.sees("/undo", "  Remove the last prompt and its answer; `/goto` returns to them.", "› /undo")
+    person.sees("/undo [N]", "  Remove the last prompt and answer, or the last N; `/goto` returns to them.", "› /undo")
     person.type("\x1bOQ")
     person.sees(TOOLBAR.replace("0.8", "0").replace("sample", "greedy"))
     person.type(CTRL_C, "\x1bOS", "one two")

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit import PromptSession
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
-from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.key_binding import KeyBindings, KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
@@ -25,6 +26,7 @@ from tinychat.repl.keys import (
     find_editor,
     is_open_block,
     raised_interrupts,
+    run_above_prompt,
     wants_vi,
 )
 from tinychat.repl.prompt import ask
@@ -192,6 +194,31 @@ def test_an_interrupt_in_a_finalizer_is_raised_later(capfd: pytest.CaptureFixtur
         with counted_interrupts(), raised_interrupts(), pytest.raises(KeyboardInterrupt):
             awkward()
     assert "Exception ignored" not in capfd.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a console has no pseudo-terminals")
+def test_keys_typed_while_something_is_written_above_the_prompt_are_kept_unseen() -> None:
+    master, slave = os.openpty()
+    echoes: list[int] = []
+    rescue = threading.Timer(5, lambda: os.write(master, b"\r"))  # an Enter that was lost
+
+    def write() -> None:
+        os.read(master, 100)  # the echo of what was typed before the prompt
+        os.write(master, b"twice\x7f\x7f\x7fo\r")
+        echoes.extend(select.select([master], [], [], 0.1)[0])
+
+    with os.fdopen(slave, encoding="utf-8") as terminal:
+        bindings = KeyBindings()
+        bindings.add("f1")(lambda event: run_above_prompt(write))
+        prompt: PromptSession[str] = PromptSession(
+            input=create_input(terminal), output=DummyOutput(), key_bindings=bindings
+        )
+        os.write(master, b"one \x1bOP")
+        rescue.start()
+        assert ask(prompt) == "one two"
+        rescue.cancel()
+    os.close(master)
+    assert not echoes
 
 
 def test_a_prompt_can_be_interrupted_before_it_is_on_screen() -> None:

@@ -38,7 +38,7 @@ COMMAND_LINES = (
 @pytest.fixture
 def model(home: Path) -> Path:
     """A model with a poisoned name and description."""
-    folder = make_model(home / "models", "parrot")
+    folder = make_model(home / "models", f"parrot {POISON}")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     architecture = config["architecture"] | {"n_layer": 1, "d_model": 16}
     config |= {"name": f"parrot {POISON}", "description": f"says {POISON}", "architecture": architecture}

@@ -157,6 +157,24 @@ def test_a_long_text_is_measured_in_a_thread(
     assert threads == ["MainThread", "ruler"]
 
 
+def test_a_text_that_cannot_be_measured_does_not_end_the_measuring(
+    session: Session, waiting: WaitingRuler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    measured = threading.Event()
+    ruler = Ruler(session, measured.set)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(session.model.tokenizer), "encode_array", fail)
+        assert ruler.update("hello") is None
+        assert measured.wait(60)
+    measured.clear()
+    assert ruler.update("hello there") is None  # measured in a thread again
+    assert measured.wait(60)
+    assert ruler.update("hello there") is not None
+
+
 @pytest.mark.parametrize(
     ("width", "line"),
     [

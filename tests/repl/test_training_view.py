@@ -324,7 +324,8 @@ def test_a_full_disk_is_told_where_the_trainer_could_not_write_it(
     outcome = Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer("raise SystemExit(1)"))
     assert isinstance(outcome, Failed)
     assert outcome.problem == f"the trainer ended: the disk of {run.path} is full"
-    assert outcome.remedy == f"make room; --resume {run.typed_name} goes on from its last checkpoint"
+    ways = f"`tinychat train --resume {run.typed_name}`, or `/train --resume {run.typed_name}` in the REPL"
+    assert outcome.remedy == f"make room; {ways}, goes on from its last checkpoint"
 
 
 ReadOutput = Callable[[], tuple[list[str], list[str]]]

@@ -64,6 +64,26 @@ def test_where_no_step_makes_it_better_the_start_is_kept(text: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_start_whose_context_is_longer_is_measured_as_it_is_saved(text: Path) -> None:
+    fields = {"ngram_order": 0, "bigram_embedding": False, "position": "learned"}
+    first = make(text, steps=40, **fields)
+    assert train(first) == 0
+    rates = {"learning_rate": 50.0, "embedding_learning_rate": 50.0}
+    run = go_on(text, steps=4, context_length=4, sample_tokens=8, **rates)
+    (start,), (ended,), evaluated = events(first, Ended), events(run, Ended), events(run, Evaluated)[0]
+    assert (ended.best_step, ended.loss, ended.tokens) == (0, ended.start_loss, start.tokens)
+    assert ended.loss == pytest.approx(start.loss, abs=1e-4)  # its weights were saved in f16
+    assert ended.training_loss == pytest.approx(start.training_loss, abs=0.05)
+    assert (evaluated.loss, evaluated.tokens) == (ended.loss, ended.tokens)
+    before, after = read_info(find_model("text")), read_info(find_model(run.name))
+    assert after.architecture["context_length"] == 16
+    assert before.parameters == after.parameters
+    assert weights(before.folder)["decoder.position.table.weight"].equal(
+        weights(after.folder)["decoder.position.table.weight"]
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(  # a start that has learned little can gain from a little more of its own text
     ("words", "count", "start_steps", "helps"),
     [(["bold", "rats", "sit", "here"], 1500, 20, False), (WORDS, 100, 4, True)],

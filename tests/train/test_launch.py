@@ -151,7 +151,7 @@ def test_a_name_that_is_taken_while_the_text_is_read_is_refused(monkeypatch: pyt
         ({"sources": ["none/*.txt"]}, "there is no text in none/*.txt"),
         ({"sources": ["names/nothing"]}, "there is no file 'nothing' in names"),
         ({"sources": ["table.csv"], "column": "wrong"}, "table.csv has no column 'wrong'"),
-        ({"mode": "chat"}, "novel.txt holds no conversations that can be told"),
+        ({"mode": "chat"}, "novel.txt holds no conversations or pairs of texts"),
         ({"n_head": 3}, "n_head is 3"),
         ({"norm": "none", "qk_norm": True}, "qk_norm is True"),
         ({"tokenizer": "nothing"}, "there is no tokenizer 'nothing'"),
@@ -264,6 +264,13 @@ def test_a_run_that_is_done_names_the_double_of_its_steps_in_full() -> None:
     assert describe_done(run)[1].endswith("--steps 4000000`")
 
 
+def test_a_damaged_last_event_is_none() -> None:
+    run = run_until(600, DONE, steps=600)
+    run.events_file.write_text(run.events_file.read_text().replace('"loss": 2.0', '"loss": null'))
+    assert [type(event) for event in run.events()] == [Stepped]
+    assert change_recipe(run, {})  # it goes on from its checkpoint
+
+
 @pytest.mark.parametrize(("before", "after"), [(75, None), (25, 25)], ids=["planned", "chosen"])
 def test_evaluations_that_were_planned_for_the_old_length_are_planned_anew(before: int, after: int | None) -> None:
     run = run_until(600, steps=600, evaluate_every=before)
@@ -306,10 +313,12 @@ def test_a_run_at_work_cannot_be_resumed() -> None:
 def test_what_cannot_be_resumed_says_what_there_is() -> None:
     for name in ("novel", "poem"):
         prepare_run(Recipe(sources=("novel.txt",)), name)
+    shutil.copytree(find_model("tales"), paths.models_folder() / "copy")
     for name, remedy in (
         ("xyz", "runs: poem, novel"),
         ("nvel", "did you mean novel?"),
         ("tales", "train TEXT --from tales goes on from it"),
+        ("copy", "train TEXT --from copy goes on from it"),
     ):
         with pytest.raises(RunError, match=f"there is no run '{name}'") as caught:
             resume_run(name)

@@ -109,6 +109,11 @@ def test_a_missing_library_is_told_before_anything_is_created(monkeypatch: pytes
 
 def test_only_known_loggers_are_taken() -> None:
     assert Recipe().merged({"log": ["CSV"]}).log == ("csv",)
-    assert Recipe(log=("csv",)).merged({"log": "none"}).log == ()
+    for names in ("csv,tensorboard", ["csv, tensorboard"], ("csv", "tensorboard")):
+        assert Recipe().merged({"log": names}).log == ("csv", "tensorboard")
+    for none in ("none", ("none",)):
+        assert Recipe(log=("csv",)).merged({"log": none}).log == ()
+    with pytest.raises(SettingError, match="log takes one of tensorboard, csv or none, not 'wandb'"):
+        Recipe().merged({"log": ("wandb",)})
     with pytest.raises(SettingError, match="log takes one of tensorboard, csv or none, not 'wandb'"):
         Recipe().merged({"log": "wandb"})

@@ -130,6 +130,16 @@ def test_what_says_the_length_takes_the_place_of_what_said_it_before() -> None:
         recipe.merged({"minutes": 1, "epochs": 2})
 
 
+def test_texts_stand_instead_of_sources_not_beside_them() -> None:
+    own = Recipe(texts=("a", "b"), context_length=3)
+    merged = own.merged({"sources": ["novel.txt"]})
+    assert (merged.texts, merged.sources, merged.context_length) == ((), ("novel.txt",), None)
+    assert Recipe(sources=("novel.txt",)).merged({"texts": ["a"]}).sources == ()
+    for recipe in (Recipe(), own):
+        with pytest.raises(UsageError, match="--texts are trained on instead of a file"):
+            recipe.merged({"sources": ["novel.txt"], "texts": ["hello"], "context_length": 32})
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -52,7 +52,7 @@ def test_overfitting_is_unknown_without_a_validation_split() -> None:
     [
         ("", 1.0, "nothing word for word"),
         ("e", 0.25, "at most 1 character word for word: 'e', 37 % into the text (looked at: its first 25 %)"),
-        ("to " * 20, 1.0, f"at most 60 characters word for word: '{'to ' * 12}to t…', 37 % into the text"),
+        ("to " * 20, 1.0, f"at most 60 characters word for word: '{'to ' * 13}…', 37 % into the text"),
     ],
 )
 def test_copied_spans(copied: str, searched: float, text: str) -> None:

@@ -193,7 +193,7 @@ def data(context: click.Context, as_json: bool) -> None:
 def data_get(name: str) -> None:
     """Download a known data set.
 
-    Its checksum is verified. The mirror in TINYCHAT_MIRROR is tried first.
+    Its checksum is verified. With TINYCHAT_MIRROR, it is read from that folder instead.
     """
     echo(fetch_with_bar(name, plain=load_ui_options().plain))
 

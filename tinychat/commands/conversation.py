@@ -37,11 +37,11 @@ from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
+from tinychat.store.models import MARKS
 from tinychat.store.names import check_name, typed
-from tinychat.textutil import byte_size, count, json_line, shorten
+from tinychat.textutil import byte_size, count, json_line, quote, shorten
 from tinychat.untrusted import open_regular, parse_json, read_json
 
-MAX_QUOTE = 50
 MAX_PROMPT = 36
 """Number of characters of a prompt in a row of the tree."""
 MAX_COMPLETIONS, MAX_FIRST_LINE = 20, 1_000_000
@@ -68,14 +68,17 @@ def continue_(session: Session, text: str) -> Result:
     return Answer(session.continue_answer, _last(session).answer.rpartition("\n")[2])
 
 
-@command("undo", "talk", "take it back")
+@command("undo", "talk", "take it back", usage="[N]", example="/undo 2")
 def undo(session: Session, text: str) -> Result:
-    """Remove the last prompt and its answer; `/goto` returns to them."""
-    turn = _undo(session)
+    """Remove the last prompt and answer, or the last N; `/goto` returns to them."""
+    _last(session)
+    most = len(session.turns)
+    error = UsageError(f"/undo takes a number of turns, from 1 to {most}, not {quote(text)}", "/tree shows them")
+    undone = [_undo(session) for _ in range(parse_number(text or "1", 1, most, error))]
     left = len(session.turns)
     left_words = f"{count(left, 'turn')} {'is' if left == 1 else 'are'} left"
-    note = f"{left_words} · /goto {session.conversation.number(turn)} returns to it"
-    return Message((f"taken back: {shorten(turn.prompt, MAX_QUOTE)!r}",), (note,))
+    note = f"{left_words} · /goto {session.conversation.number(undone[0])} returns to {'them' if undone[1:] else 'it'}"
+    return Message(tuple(f"taken back: {quote(turn.prompt)}" for turn in undone), (note,))
 
 
 @command("edit", "talk", "change and resend")
@@ -147,8 +150,13 @@ def open_(session: Session, text: str) -> Result:
         path = _find_kept(text)
     session.conversation = read_transcript(path)
     session.conversation.files.add(path.resolve())
-    lines = tuple(line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer))
+    lines = tuple(line for turn in session.turns for line in _lines_of(session, turn))
     return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}", *_other_model(session)))
+
+
+def _lines_of(session: Session, turn: Turn) -> tuple[str, str]:
+    """Return the prompt of a turn after the open model's mark, and its answer."""
+    return f"{MARKS[session.mode]} {turn.prompt}", turn.answer
 
 
 def _other_model(session: Session) -> Iterator[str]:
@@ -448,7 +456,7 @@ def goto(session: Session, text: str) -> Result:
         return Message(("before the first turn",))
     turn = session.conversation.go_to(number)
     note = f"turn {number}, after {count(len(session.turns) - 1, 'other')}"
-    return Message((f"› {turn.prompt}", turn.answer), (note,))
+    return Message(_lines_of(session, turn), (note,))
 
 
 COMMANDS = (retry, continue_, undo, edit, clear, save, open_, export, share, repeat, branch, tree, goto)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tinychat.commands.registry import Suggestion, command, first_word, split_flags, to_name
+from tinychat.commands.registry import Suggestion, command, first_word, split_words, to_name
 from tinychat.commands.results import Architecture, Message, Question, Result, Table
 from tinychat.errors import UsageError
 from tinychat.formats.registry import list_models, open_model
@@ -198,7 +198,7 @@ def _training_plan(recipe: "Recipe") -> str:
 
 # --- removing and renaming --------------------------------------------------------------------------------------------
 
-YES = "yes"
+YES = "--yes"
 """Flag that skips the question."""
 
 
@@ -280,10 +280,11 @@ def renaming_of(old: str, new: str, session: Session | None = None) -> Question:
 
 def _parse_names(text: str, command: str) -> tuple[list[str], bool]:
     """Return the names in the arguments of a command, and whether to ask before it acts."""
-    names, flags = split_flags(text.replace(f"--{YES}", f"--{YES}=true"))
-    if unknown := next((name for name, _ in flags if name != YES), None):
-        raise UsageError(f"/{command} has no --{unknown}", f"it has --{YES}: see /help {command}")
-    return names, not flags
+    words = split_words(text)
+    names = [word for word in words if word != YES]
+    if unknown := next((name for name in names if name.startswith("--")), None):
+        raise UsageError(f"/{command} has no {unknown}", f"it has {YES}: see /help {command}")
+    return names, YES not in words
 
 
 def _ask(question: Question, *, asks: bool) -> Result:

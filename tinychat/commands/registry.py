@@ -14,6 +14,7 @@ from typing import Any
 from tinychat.commands.results import Help, Message, Quit, Result
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
+from tinychat.textutil import quote
 from tinychat.untrusted import expand_home
 
 PREFIX = "/"
@@ -216,7 +217,8 @@ class Registry(dict[str, Command]):
         """Run a command line, such as `/top-p 0.9`.
 
         Raises:
-            TinychatError: If there is no such command, or it fails; if the line is several commands.
+            TinychatError: If there is no such command, or it fails; if the line is several commands, or text follows
+                a command that takes none.
         """
         command, text = self.split(line)
         later = line.strip().split("\n")[1:]
@@ -224,6 +226,8 @@ class Registry(dict[str, Command]):
         if later and not (takes_lines and all(self.command_of(one) is None for one in later if one[:1] == PREFIX)):
             remedy = "a pasted block is one prompt; type the lines one after the other"
             raise UsageError("one command at a time: this has several lines", remedy)
+        if text and not command.usage:
+            raise UsageError(f"{command.synopsis} takes nothing after it, not {quote(text)}", "type it alone")
         return command.function(session, text)
 
     def _make_help(self) -> Command:

@@ -128,8 +128,8 @@ def train(session: Session, text: str) -> Result:
     machine.
 
     `/train TEXT --from MODEL` goes on from a model, with its tokenizer and architecture, as a new one. `/train --resume
-    RUN` goes on with a run that was stopped or killed, and `/train more RUN --minutes 5` trains a run for five more
-    minutes, also one that is done. `/train more RUN --minutes 5 &` does so in the background.
+    RUN` goes on with a run that was stopped or killed, and `/train more RUN --minutes 5` trains a run that has ended
+    for five more minutes. `/train more RUN --minutes 5 &` does so in the background.
     """
     check_torch()  # before numpy is imported
 
@@ -329,11 +329,13 @@ def runs(session: Session, text: str) -> Result:
     RUN is a name or a pattern, as in `/runs guide*`. Losses are in nats per token; accuracy is the fraction of tokens
     that the model found likeliest; speed leaves out evaluations and samples.
     """
-    return runs_table(split_words(text))
+    return runs_table(split_words(text), [one.run.name for one in session.runs.all if one.last is None])
 
 
-def runs_table(patterns: Sequence[str]) -> Table:
+def runs_table(patterns: Sequence[str], started: Sequence[str] = ()) -> Table:
     """Return a table that compares the runs of some names or patterns or, without any, lists all runs.
+
+    Trainers of the runs `started` are at work, though they may not have taken the lock yet.
 
     Raises:
         RunError: If a pattern matches no run.
@@ -342,7 +344,11 @@ def runs_table(patterns: Sequence[str]) -> Table:
         return _comparison_table(find_run_summaries(patterns))
     notes = ("/attach NAME watches, /train --resume NAME goes on, /runs NAME NAME compares",)
     columns = ("run", "state", "step", "parameters", "val loss", "tok/s", "time left")
-    return Table(columns, tuple(map(_list_row, find_run_summaries())), right=(2, 3, 4, 5, 6), notes=notes)
+    rows = (
+        _list_row(replace(one, state="at work") if one.state == "interrupted" and one.name in started else one)
+        for one in find_run_summaries()
+    )
+    return Table(columns, tuple(rows), right=(2, 3, 4, 5, 6), notes=notes)
 
 
 def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":

@@ -130,9 +130,17 @@ class ModelConfig:
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
         is_even = self.position != "rotary" or (self.rotary_width > 0 and self.rotary_width % 2 == 0)
         name = "d_model" if self.d_head is None else "d_head"
-        self._check(name, is_even, f"rotary positions need an even width of the heads, not {self.rotary_width}")
+        remedy = f"rotary positions need an even width of the heads, not {self.rotary_width}"
+        if self.rotary_width != self.head_width:
+            name, numbers = "rotary_fraction", f"an even number of each head's {self.head_width} coordinates"
+            remedy = f"it must turn {numbers}, at least 2, not {self.rotary_width}"
+        self._check(name, is_even, remedy)
         short, long = self.rotary_short_wavelength, self.rotary_long_wavelength
-        is_range = short is long is None or (short is not None and long is not None and short < long)
+        wavelengths = ("rotary_short_wavelength", "rotary_long_wavelength")
+        for name, other in zip(wavelengths, reversed(wavelengths), strict=True):
+            both = getattr(self, name) is None or getattr(self, other) is not None
+            self._check(name, both, f"it needs {other}, too")
+        is_range = short is None or long is None or short < long
         self._check("rotary_long_wavelength", is_range, f"it must be above rotary_short_wavelength, {short}")
         widths = {"rotary": self.rotary_width, "sinusoidal": self.d_model}
         size = self.context_length * widths.get(self.position, 0)

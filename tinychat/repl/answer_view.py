@@ -32,7 +32,7 @@ from tinychat.events import (
     SettingsChanged,
     Token,
 )
-from tinychat.repl.keys import Keyboard, TypeAhead
+from tinychat.repl.keys import LEAVING, Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
 from tinychat.repl.render.palette import ACCENT, DIM
 from tinychat.repl.render.terminal import SEPARATOR, Region, StatusLine, Styled, Terminal, fit, spin
@@ -49,7 +49,7 @@ THROUGHPUT_WINDOW = 1.0
 RESIZE_POLL_INTERVAL = 0.2
 """Seconds to wait for a key before the size of the window is polled again."""
 HINT = "? keys"
-WALKING_KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
+WALKING_KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · q or any other key ends"
 
 SETTING_KEYS: Mapping[str, Callable[[Session], Change]] = {
     Keys.Up: lambda session: nudge(session, "temperature", 0.1),
@@ -442,7 +442,7 @@ def walk(tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> Answer
     """Show the probabilities at one token after the other; return the answer that goes on from a chosen one, or None.
 
     A dumb terminal shows only those at the initial token. The key that ends the walk goes to the next prompt, unless it
-    is Esc, Enter or Ctrl-C, and so do all keys after it.
+    is in `LEAVING`, and so do all keys after it.
     """
     if terminal.dumb:
         from tinychat.repl.render.results import draw_plain
@@ -495,7 +495,7 @@ class _WalkView:
         if key.key is Keys.ControlM and self._selected is not None:
             self._keyboard.push_typeahead(unread[1:])
             return self._tokens.branch_from(self._index, self._selected)
-        self._keyboard.push_typeahead(unread[1:] if key.key in (Keys.Escape, Keys.ControlM, Keys.ControlC) else unread)
+        self._keyboard.push_typeahead(unread[1:] if key.key in LEAVING else unread)
         return None
 
     def _lines(self, hint: str = "") -> list[Styled]:

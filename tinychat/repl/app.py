@@ -12,7 +12,7 @@ from functools import partial
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from tinychat import __version__
@@ -35,6 +35,7 @@ from tinychat.repl.answer_view import AnswerView, walk
 from tinychat.repl.keys import (
     CURSOR,
     Keyboard,
+    base_bindings,
     counted_interrupts,
     ignored_quits,
     raised_interrupts,
@@ -288,7 +289,7 @@ def confirms(question: results.Question, terminal: Terminal) -> bool:
     try:
         if terminal.dumb:
             return question.is_yes(read_line(terminal, text))
-        prompt: PromptSession[str] = PromptSession(include_default_pygments_style=False)
+        prompt: PromptSession[str] = PromptSession(key_bindings=base_bindings(), include_default_pygments_style=False)
         prompt.app.renderer.cpr_not_supported_callback = None
         return question.is_yes(ask(prompt, text))
     except (EOFError, KeyboardInterrupt):
@@ -360,7 +361,7 @@ def _make_ask(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
     """Return a function that reads a guess, typed after a text."""
     if terminal.dumb:
         return lambda text: read_line(terminal, text + CURSOR)
-    bindings = KeyBindings()
+    bindings = base_bindings()
 
     @bindings.add("escape", eager=True)
     def end(event: KeyPressEvent) -> None:

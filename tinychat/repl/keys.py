@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import has_focus, vi_navigation_mode
@@ -29,12 +29,13 @@ from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.errors import UsageError
 from tinychat.interrupts import is_importing
 from tinychat.repl.render.terminal import Terminal
-from tinychat.textutil import escape_controls
+from tinychat.textutil import LAYOUT_CONTROLS, escape_controls
 
 ESCAPE_TIMEOUT = 0.03
 """Seconds after which an Esc is a key of its own, not the first byte of an arrow key on a slow line."""
@@ -44,9 +45,14 @@ SIGNAL_RETRY_DELAY = 0.01
 """Seconds until an interrupt is sent again that could not be raised."""
 
 ENTER = KeyPress(Keys.ControlM, "\r")
+LEAVING = (Keys.Escape, Keys.ControlC, Keys.ControlM, "q")
+"""Keys that end a view which is walked through, and go no further."""
 BLOCK, CURSOR, NEW_LINE = '"""', "▏", "↵"
 EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
 """The editors that prompt_toolkit tries, in its order, if none is set."""
+
+# prompt_toolkit shows the other control characters of what is typed, of the menu and of the toolbar already
+Char.display_mappings.update((char, escape_controls(char)) for char in LAYOUT_CONTROLS)
 
 
 class Keyboard:
@@ -262,9 +268,20 @@ def show_on_one_line(text: str) -> str:
 # --- the keys of the prompt ---
 
 
+def base_bindings() -> KeyBindings:
+    """Return the keys of every line that prompt_toolkit edits, to be added to its own.
+
+    It takes a colour in a text that is pasted without brackets, such as `ESC [31m`, for an event of the mouse and fails
+    on it. No event of the mouse is wanted, so that all are ignored.
+    """
+    bindings = KeyBindings()
+    bindings.add(Keys.Vt100MouseEvent)(lambda event: None)
+    return bindings
+
+
 def prompt_bindings(terminal: Terminal) -> KeyBindings:
     """Return the keys that edit the prompt, to be added to those of vi or emacs."""
-    bindings, editing = KeyBindings(), has_focus(DEFAULT_BUFFER)
+    bindings, editing = base_bindings(), has_focus(DEFAULT_BUFFER)
 
     @bindings.add("enter", filter=editing)
     def send_unless_block_is_open(event: KeyPressEvent) -> None:
@@ -291,7 +308,7 @@ def prompt_bindings(terminal: Terminal) -> KeyBindings:
         try:
             find_editor()
         except UsageError as error:
-            run_in_terminal(partial(terminal.problem, error.problem, error.remedy))
+            run_above_prompt(partial(terminal.problem, error.problem, error.remedy))
         else:
             event.current_buffer.open_in_editor()
 
@@ -300,6 +317,16 @@ def prompt_bindings(terminal: Terminal) -> KeyBindings:
         set_editing_mode(event.app, vi=event.app.editing_mode is not EditingMode.VI)
 
     return bindings
+
+
+def run_above_prompt(write: Callable[[], None]) -> Awaitable[None]:
+    """Call a function that writes above the prompt on screen; keys typed meanwhile stay for the prompt, unseen."""
+
+    def run() -> None:
+        with get_app().input.raw_mode():  # prompt_toolkit has let the terminal echo and edit what is typed
+            write()
+
+    return run_in_terminal(run)
 
 
 def set_editing_mode(app: Application[Any], *, vi: bool) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import Application, get_app_or_none, run_in_terminal
+from prompt_toolkit.application import Application, get_app_or_none
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import Condition, has_focus
@@ -20,7 +20,6 @@ from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 
@@ -32,10 +31,9 @@ from tinychat.repl.completion import CommandCompleter, complete, strip_block
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit_items
 from tinychat.repl.toolbar import Ruler, justify, report_ended, style_toolbar, toolbar
 from tinychat.session.session import Session
-from tinychat.textutil import LAYOUT_CONTROLS, escape_controls
+from tinychat.store.models import MARKS
+from tinychat.textutil import escape_controls
 
-MARKS = {"chat": "›", "completion": "¶", "translation": "→"}
-"""The prompt mark of each mode."""
 PLAIN_MARKS = {"chat": ">", "completion": "text>", "translation": "translate>"}
 """The marks of plain mode: ASCII, as a screen reader may speak them."""
 QUESTION_MARK, PLAIN_QUESTION_MARK = "?", "answer>"
@@ -55,15 +53,12 @@ EDITLINE_BINDINGS = {
 
 PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
-# prompt_toolkit shows the other control characters of the text, the menu and the toolbar already
-Char.display_mappings.update((char, escape_controls(char)) for char in LAYOUT_CONTROLS)
-
 
 def mark(session: Session, *, plain: bool = False) -> str:
     """Return the prompt mark of the open model's mode, or of a lesson's question, followed by a space."""
     if lesson.is_asking(session):
         return f"{PLAIN_QUESTION_MARK if plain else QUESTION_MARK} "
-    return f"{(PLAIN_MARKS if plain else MARKS)[session.info.mode if session.info else 'chat']} "
+    return f"{(PLAIN_MARKS if plain else MARKS)[session.mode]} "
 
 
 class Prompt:
@@ -143,7 +138,7 @@ class Prompt:
 
         @bindings.add("f1")
         def help(event: KeyPressEvent) -> None:
-            run_in_terminal(partial(self._show_help, event.current_buffer.text))
+            keys.run_above_prompt(partial(self._show_help, event.current_buffer.text))
 
         @bindings.add("f2")
         def on_f2(event: KeyPressEvent) -> None:
@@ -167,7 +162,7 @@ class Prompt:
         """Refresh the toolbar and report runs that end."""
         while self._session.runs.all:
             if ended := self._session.runs.pop_ended():
-                await run_in_terminal(partial(report_ended, ended, self._session, self._terminal))
+                await keys.run_above_prompt(partial(report_ended, ended, self._session, self._terminal))
             self._prompt.app.invalidate()
             await asyncio.sleep(POLL_INTERVAL)
 

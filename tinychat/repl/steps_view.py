@@ -4,15 +4,13 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
 from tinychat.generate.computation import Computation
-from tinychat.repl.keys import Keyboard
+from tinychat.repl.keys import LEAVING, Keyboard
 from tinychat.repl.render.palette import DIM
 from tinychat.repl.render.steps import HINT, plain_lines, step_lines
 from tinychat.repl.render.terminal import Region, Styled, Terminal, fit
 
 RESIZE_POLL_INTERVAL = 0.2
 """Seconds to wait for a key before the size of the window is polled again."""
-LEAVING = (Keys.Escape, Keys.ControlC, Keys.ControlM, "q")
-"""Keys that end the view and go no further; any other one that is not its own goes to the next prompt."""
 
 
 def walk_steps(computation: Computation, terminal: Terminal, keyboard: Keyboard) -> None:
@@ -34,7 +32,10 @@ class StepsView:
         self._cell: tuple[int, int] | None = None
 
     def run(self) -> None:
-        """Handle keys until one leaves; the last drawing stays on screen."""
+        """Handle keys until one is not the view's own, and leave that to the next prompt unless it is in `LEAVING`.
+
+        The last drawing stays on screen.
+        """
         drawn, keys = None, self._keyboard.pop_typeahead()
         try:
             with self._keyboard.live():

@@ -11,7 +11,6 @@ from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.registry import for_the_prompt, prompt_of
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
-from tinychat.errors import TinychatError
 from tinychat.events import Failed
 from tinychat.repl.completion import strip_block
 from tinychat.repl.render.palette import DIM
@@ -163,7 +162,7 @@ class Ruler(Processor):
     def _measure(self, measurement: "_Measurement", text: str) -> None:
         try:
             measurement.measure_text(text)
-        except TinychatError:  # a damaged tokenizer is reported when the prompt is sent
+        except Exception:  # whatever it is, such as a damaged tokenizer, is reported when the prompt is sent
             measurement.text = text
         measurement.is_busy = False
         self._on_measured()

@@ -221,11 +221,11 @@ def rename(own: Own, name: str) -> Own:
                 texts |= _renamed_model(folder, own.name, name)
         if own.run is not None:
             texts |= _renamed_run(own.run, name)
+            if (void := find_named(run.parent, name)) is not None and void != own.run.path:
+                remove_folder(void)  # before anything is written, as it may fail
         for path, text in texts.items():
             atomic_write(path, text)
         if own.run is not None:
-            if (void := find_named(run.parent, name)) is not None and void != own.run.path:
-                remove_folder(void)
             own.run.path.rename(run)
         if own.model is not None:
             own.model.rename(model)

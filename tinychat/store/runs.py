@@ -4,6 +4,7 @@ import difflib
 import json
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -76,15 +77,22 @@ class RunFolder:
 
     def is_running(self) -> bool:
         """Return whether a trainer process works on this run."""
-        if not self.lock_file.exists():
+        if not self.lock_file.is_file():
             return False
         try:
-            with self.lock():
-                return False
-        except TimeoutError:
+            if sys.platform == "win32":
+                with self.lock():
+                    return False
+            import fcntl
+
+            with self.lock_file.open("rb") as file:  # closing it releases the lock
+                # A shared lock: processes that ask at the same moment do not take each other for the trainer.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (BlockingIOError, TimeoutError):
             return True
-        except OSError:  # nobody trains in a folder that cannot be written to
+        except OSError:  # nobody trains in a folder that cannot be read or locked
             return False
+        return False
 
     def send(self, command: str, **arguments: object) -> None:
         """Send a command to the trainer: `stop`, `sample`, `evaluate`, `publish` or `background`."""
@@ -170,7 +178,8 @@ def follow(run: RunFolder, process: "subprocess.Popen[bytes] | None" = None) -> 
         if not is_alive and process is not None and run.is_running():
             process, is_alive = None, True  # another trainer was first, and does the work
         if not is_alive:
-            remedy = f"--resume {run.typed_name} goes on from its last checkpoint"
+            resume = f"train --resume {run.typed_name}`"
+            remedy = f"`tinychat {resume}, or `/{resume} in the REPL, goes on from its last checkpoint"
             yield run.failure_without_event(process, remedy)
             return
         yield None

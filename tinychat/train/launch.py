@@ -296,9 +296,9 @@ def find_resumable(name: str) -> RunFolder:
         return find_run(name)
     except RunError:
         with suppress(ModelError):  # there is neither: the names of the runs help more
-            model = open_model(name)
+            open_model(name)
             problem = f"there is no run {name!r}, only a model"
-            raise RunError(problem, f"train TEXT --from {typed(model.name)} goes on from it") from None
+            raise RunError(problem, f"train TEXT --from {typed(name)} goes on from it") from None
         raise
 
 
@@ -320,7 +320,8 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
     A field of `LENGTH_FIELDS` extends the run: to that length in all or, if `more`, by it.
 
     Raises:
-        UsageError: If a field is neither a length nor in `CHANGEABLE`, a value is invalid, or the run is that long.
+        UsageError: If a field is neither a length nor in `CHANGEABLE`, a value is invalid, the run is that long, or
+            there should be more of a run that has not ended.
     """
     names = [RECIPE_FIELDS.find(name).name for name in overrides]
     allowed = (*LENGTH_FIELDS, *CHANGEABLE)
@@ -333,6 +334,9 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
     check_loggers(recipe.log)
     extends = any(name in LENGTH_FIELDS for name in names)
     if more:
+        if not _has_ended(run):  # more than it has behind it may be less than what is planned
+            remedy = f"`/train --resume {run.typed_name}` goes on with it"
+            raise UsageError(f"{run.name} has not ended, so that nothing can be added to it", remedy)
         if not extends:
             raise UsageError("how much more?", f"for example `/train more {run.typed_name} --minutes 5`")
         if not recipe.length.keys() <= used.keys():
@@ -353,11 +357,16 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
 
 def _keep_earlier(run: RunFolder) -> None:
     """Keep the recipe and the events of a run that has ended, for `restore_earlier`, until its next step."""
-    last = deque(run.events(), maxlen=1)
-    if last and isinstance(last[0], Ended) and not run.earlier.is_dir():
+    if _has_ended(run) and not run.earlier.is_dir():
         with atomic_folder(run.earlier) as draft:
             for file in (run.recipe_file, run.events_file):
                 shutil.copyfile(file, draft / file.name)
+
+
+def _has_ended(run: RunFolder) -> bool:
+    """Return whether a run has come to an end, planned or asked for, and was not interrupted."""
+    last = deque(run.events(), maxlen=1)
+    return bool(last) and isinstance(last[0], Ended)
 
 
 def measure_length(run: RunFolder, recipe: Recipe) -> dict[str, float]:

@@ -77,15 +77,14 @@ class Loop:
         self.plan, self.text, self.batches, self.learner = plan, text, training.batches, training.learner
         self.control, self.report, self.publisher = io.control, io.report, io.publisher
         self._save, self._load, self._resume_from = io.save, io.load, state
-        self._prompt_encoder = PromptEncoder(
-            text.tokenizer, plan.config.context_length, text.template, text.source_tokenizer
-        )
         self.prompts = plan.recipe.sample_prompt or (text.prompt,)
         self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = self._first_state(plan.step_seconds)
         """current state; its weights and optimizer states are filled in when it is saved"""
         self.ending = plan.make_ending()
+        self.kept_start: Transformer | None = None
+        """the model that the run started from, once `evaluate_best` has found it to be the best"""
         self._evaluation_seconds = self._last_step_seconds = 0.0
         self._saved_at, self._save_seconds, self._save_failed = FIRST_SAVE - SAVE_INTERVAL, 0.0, False
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
@@ -106,6 +105,11 @@ class Loop:
     @property
     def best(self) -> Evaluation | None:
         return best_evaluation(self.state)
+
+    @property
+    def model(self) -> Transformer:
+        """The model that learns or, where that is kept, the one that the run started from."""
+        return self.kept_start or self.learner.model
 
     def run(self) -> Literal["done", "stopped"]:
         """Train to the end, save and evaluate; take at least one step. Return why training ended.
@@ -171,7 +175,7 @@ class Loop:
                 name: weight.to("cpu", copy=True) if weight.is_floating_point() else weight
                 for name, weight in self.learner.model.state_dict().items()
             }
-        self._record(result, self.step, best, began)
+        self._record(result, self.step, best, began, self.plan.config.context_length)
         self.state.evaluations += 1
         if with_samples and self.state.evaluations % self.plan.recipe.sample_every == 0:
             self.sample()
@@ -183,39 +187,44 @@ class Loop:
         """Load the best weights and return their loss on the whole split: the one measure of the run.
 
         Losses along the way are over a part of the split, and are comparable with each other only. If the model that
-        the run started from is as good on the whole, its weights are loaded instead.
+        the run started from is as good on the whole, it is kept instead.
         """
-        state, base = self.state, self.text.base
-        self.learner.model.load_state_dict(state.best_weights)
-        result = self.best
-        if self.plan.eval_windows < self.plan.final_windows and (base is None or state.best_step > 0):
-            result = evaluate(self.learner.model, self.text.eval_text)
+        state, base, result = self.state, self.text.base, self.best
         assert result is not None  # `run` ends with an evaluation
-        if base is None or state.start_loss is None or (state.best_step > 0 and result.loss < state.start_loss):
-            return result
-        if state.best_step > 0:
-            state.best_step, state.best_weights = 0, base.weights(self.plan.config.context_length)
+        if base is None or state.best_step > 0:
             self.learner.model.load_state_dict(state.best_weights)
+            if self.plan.eval_windows < self.plan.final_windows:
+                result = evaluate(self.learner.model, self.text.eval_text)
+            if base is None or state.start_loss is None or result.loss < state.start_loss:
+                return result
+        assert state.start_loss is not None  # `_evaluate_start` sets it and the best step together
+        state.best_step, state.best_weights = 0, base.weights(base.config.context_length)
+        self.kept_start = self._load_start(base, state.best_weights)
         return Evaluation(state.start_loss, state.start_tokens, state.start_accuracy)
 
     def _evaluate_start(self, base: BaseModel) -> None:
-        """Evaluate the model that the run starts from, with its own counts: the best one until a step improves it."""
-        began, state = self.seconds, self.state
-        state.best_weights = base.weights(self.plan.config.context_length)
-        result = self._evaluate_weights(state.best_weights, self.plan.eval_windows)
+        """Evaluate the model that the run starts from, as it is: the best one until a step improves it.
+
+        Its context may be longer than that of the run, and its counts others.
+        """
+        began, state, plan = self.seconds, self.state, self.plan
+        state.best_weights = base.weights(base.config.context_length)
+        model = self._load_start(base, state.best_weights)
+        most = replace(plan, config=base.config).final_windows
+        windows = max(1, most * plan.eval_windows // plan.final_windows)
+        result = evaluate(model, self.text.eval_text, windows)
         self.ending.record_evaluation(result.tokens, self.seconds - began)
-        self._record(result, 0, True, began)
-        if self.plan.final_windows > self.plan.eval_windows:
-            result = self._evaluate_weights(state.best_weights, self.plan.final_windows)
+        self._record(result, 0, True, began, base.config.context_length)
+        if windows < most:
+            result = evaluate(model, self.text.eval_text)
         state.start_loss, state.start_tokens, state.start_accuracy = result.loss, result.tokens, result.accuracy
         self._evaluation_seconds = self._exclude_from_speed(began)
         self._update_budget()
 
-    def _evaluate_weights(self, weights: dict[str, Tensor], windows: int) -> Evaluation:
-        """Evaluate weights other than the learner's, whose counts may be others too."""
-        model = Transformer(self.plan.config).to(self.learner.fabric.device)
+    def _load_start(self, base: BaseModel, weights: dict[str, Tensor]) -> Transformer:
+        model = Transformer(base.config).to(self.learner.fabric.device)
         model.load_state_dict(weights)
-        return evaluate(model, self.text.eval_text, windows)
+        return model
 
     def sample(self, *, on_request: bool = False) -> None:
         """Generate a sample from each prompt and report it, if there is time: samples have a small share of a run's."""
@@ -232,10 +241,12 @@ class Loop:
 
     def generate_samples(self, prompts: Sequence[str], seeds: Sequence[int], seconds: float) -> list[str]:
         """Return the model's sample for each prompt, with its seed; they break off after some seconds."""
-        recipe, until = self.plan.recipe, self.seconds + seconds
+        recipe, text, until = self.plan.recipe, self.text, self.seconds + seconds
         tokens, temperature = recipe.sample_tokens, recipe.sample_temperature
+        context_length = self.model.config.context_length
+        prompt_encoder = PromptEncoder(text.tokenizer, context_length, text.template, text.source_tokenizer)
         return make_samples(
-            self.learner.model, self._prompt_encoder, prompts, seeds, tokens, temperature,
+            self.model, prompt_encoder, prompts, seeds, tokens, temperature,
             should_stop=lambda: self.seconds > until,
         )  # fmt: skip
 
@@ -263,13 +274,13 @@ class Loop:
         steps = self.learner.grad_accum_steps
         return replace(state, seconds=self.seconds, weights=weights, optimizers=optimizers, grad_accum_steps=steps)
 
-    def _record(self, result: Evaluation, step: int, best: bool, began: float) -> None:
+    def _record(self, result: Evaluation, step: int, best: bool, began: float, context_length: int) -> None:
         """Record an evaluation if it is the best, and report it; it began after so many seconds of training."""
         if best:
             state = self.state
             state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
             state.best_step = step
-        characters_per_token = self.text.characters_per_token(self.plan.config.context_length)
+        characters_per_token = self.text.characters_per_token(context_length)
         self.report(
             Evaluated(
                 step=step,

@@ -191,7 +191,7 @@ class Recipe:
 
         Raises:
             RunError: If there is no such field.
-            UsageError: If two of `LENGTH_FIELDS` are given.
+            UsageError: If two of `LENGTH_FIELDS`, or both `sources` and `texts`, are given.
             SettingError: If a field cannot take its value.
         """
         values = {RECIPE_FIELDS.find(name).name: value for name, value in overrides.items()}
@@ -202,6 +202,9 @@ class Recipe:
             raise UsageError(f"{', '.join(others)} and {last} {every} say how long to train", "keep one of them")
         if lengths:
             values |= {name: None for name in LENGTH_FIELDS if name not in lengths}
+        if values.get("sources") and values.get("texts"):
+            problem = "--texts are trained on instead of a file or data set, not beside it"
+            raise UsageError(problem, "keep one of them, or write the texts to a file: several files are mixed")
         if values.get("sources") and self.texts:  # the sizes of the recipe fit its own texts only
             values = {"texts": (), "vocab_size": None, "context_length": None} | values
         if values.get("texts"):
@@ -326,7 +329,7 @@ def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
 
     Raises:
         RunError: If there is no such recipe or field.
-        UsageError: If two of `LENGTH_FIELDS` are given.
+        UsageError: If two of `LENGTH_FIELDS`, or both `sources` and `texts`, are given.
         SettingError: If a field cannot take its value.
     """
     continues = any(RECIPE_FIELDS.find(key).name == "from_model" for key in overrides)

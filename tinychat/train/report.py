@@ -1,21 +1,18 @@
 """The report at the end of a run, with the same words in the terminal and on the model card, and summaries of runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from tinychat.errors import RunError
+from tinychat.errors import RunError, TinychatError
 from tinychat.events import Ended, Evaluated, Event, Failed, Planned, Stepped
 from tinychat.store.runs import RunFolder
-from tinychat.textutil import count, duration, percent
+from tinychat.textutil import count, duration, percent, quote
 from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 SLIGHT_GAP = 0.1
 """relative gap between validation and training loss above which the model overfits a little"""
-MAX_QUOTED = 40
-"""maximum number of characters shown of a copied span"""
 
 
 def report(ended: Ended) -> Iterator[tuple[str, str]]:
@@ -99,10 +96,9 @@ def describe_copying(ended: Ended) -> str:
     """Describe the longest span that samples copied from the text."""
     if not ended.copied:
         return "nothing word for word"
-    quoted = ended.copied if len(ended.copied) <= MAX_QUOTED else ended.copied[:MAX_QUOTED].rstrip() + "…"
     where = f"{percent(ended.copied_position, 0)} into the text"
     searched = "" if ended.copied_searched >= 1 else f" (looked at: its first {percent(ended.copied_searched, 0)})"
-    return f"at most {count(len(ended.copied), 'character')} word for word: {quoted!r}, {where}{searched}"
+    return f"at most {count(len(ended.copied), 'character')} word for word: {quote(ended.copied)}, {where}{searched}"
 
 
 def describe_times(ended: Ended) -> str:
@@ -127,7 +123,7 @@ class RunSummary:
 
     name: str
     state: str
-    """at work, done, stopped, failed or interrupted"""
+    """at work, done, stopped, failed, interrupted, or damaged: its recipe or its events cannot be read"""
     step: int
     steps: int
     """total number of steps, estimated for a run with a time limit; number of steps done if the run is over"""
@@ -147,13 +143,26 @@ class RunSummary:
 
 def read_run_summary(run: RunFolder) -> RunSummary:
     """Return the summary of a run, by its events."""
+    alive = run.is_running()  # asked before the events are read, so that none of its last events is missed
     parameters: int | None = None
     best: Evaluated | Ended | None = None
     stepped: Stepped | None = None
     last: Event | None = None
     remaining: float | None = None
     steps, seconds_per_token = 0, 0.0  # sums over the steps
-    for last in run.events():
+    recipe: dict[str, Any] = {}
+    is_damaged = False
+    try:
+        recipe = dict(chain.from_iterable(part.items() for part in load_recipe(run.recipe_file).to_dict().values()))
+    except RunError:  # a version with other fields wrote it
+        pass
+    except TinychatError:
+        is_damaged = True
+    try:
+        events = list(run.events())
+    except OSError:
+        events, is_damaged = [], True
+    for last in events:
         match last:
             case Planned():
                 parameters, remaining = last.parameters, None
@@ -164,14 +173,10 @@ def read_run_summary(run: RunFolder) -> RunSummary:
                 stepped, remaining = last, last.remaining
             case Evaluated(best=True) | Ended():
                 best = last
-    recipe: dict[str, Any] = {}
-    with suppress(RunError):  # a version with other fields wrote it
-        recipe = dict(chain.from_iterable(part.items() for part in load_recipe(run.recipe_file).to_dict().values()))
-    alive = run.is_running()
     step = last.step if isinstance(last, Ended) else stepped.step if stepped else 0
     return RunSummary(
         name=run.name,
-        state="at work" if alive else _ending(last),
+        state="at work" if alive else "damaged" if is_damaged else _ending(last),
         step=step,
         steps=step if isinstance(last, Ended) or stepped is None else stepped.steps,
         parameters=parameters,

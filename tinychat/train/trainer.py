@@ -262,6 +262,7 @@ class Trainer:
         except (ModelError, KeyError, TypeError):  # there is none, or it is of something else by now
             return best
         self.report(Noticed(f"over the whole split, the model of step {step:,} is better: it is kept"))
+        loop.kept_start = None
         loop.learner.model.load_state_dict(weights)
         loop.state.best_weights, loop.state.best_step, loop.state.best_loss = weights, step, part_loss
         return earlier
@@ -286,17 +287,16 @@ class Trainer:
         Raises:
             RunError: If the model cannot be written.
         """
-        base, weights = self.text.base, loop.state.best_weights
-        if base is not None and loop.state.best_step == 0:  # the model that the run started from, as it was
-            weights = base.weights(base.config.context_length)
-            plan = dataclasses.replace(writer.model.plan, config=base.config)
-            writer = dataclasses.replace(writer, model=dataclasses.replace(writer.model, plan=plan))
+        if (start := loop.kept_start) is not None:
+            plan = dataclasses.replace(writer.model.plan, config=start.config)
+            facts = dataclasses.replace(writer.model, plan=plan, parameters=start.parameter_count)
+            writer = dataclasses.replace(writer, model=facts)
         remedy = f"make room, and `tinychat train --resume {self.run.typed_name}` ends what is begun"
         for folder in (self.run.model, self.run.final_folder):
             try:
                 curve = loss_curve(self.run.events_file)
                 figures = Figures(loop.state.best_step, loop.seconds, best, curve, ended)
-                writer.write(folder, weights, figures)
+                writer.write(folder, loop.state.best_weights, figures)
             except OSError as error:
                 raise RunError(f"the model cannot be written to {folder}: {error.strerror or error}", remedy) from None
             remedy = f"it is whole in {folder}"
@@ -363,11 +363,11 @@ def make_ended_event(
 
     `best` is their evaluation, which began after so many seconds. What comes here gives way if time is short.
     """
-    text, plan, ending = loop.text, loop.plan, loop.ending
+    text, plan, ending = loop.text, dataclasses.replace(loop.plan, config=loop.model.config), loop.ending
     part = loop.best
     assert part is not None  # evaluated before
     trained: Evaluation | None = best
-    if text.base is not None and loop.state.best_step == 0 and plan.config.ngram_order:
+    if loop.kept_start is not None and plan.config.ngram_order:
         trained = None  # whether its counts are of this text is not known
     elif len(text.val):
         longest = max(text.parts, key=len)
@@ -375,14 +375,14 @@ def make_ended_event(
         if plan.available is not None:
             windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
         enough = windows >= min(plan.eval_windows, MIN_TRAINED_WINDOWS)
-        trained = evaluate(loop.learner.model, longest, windows, trained_on=True) if enough else None
+        trained = evaluate(loop.model, longest, windows, trained_on=True) if enough else None
     meter = MixtureMeter()
     if plan.config.ngram_order:
         windows = plan.eval_windows
         if plan.available is not None:
             windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
         if windows:
-            evaluate(loop.learner.model, text.eval_text, windows, meter=meter)
+            evaluate(loop.model, text.eval_text, windows, meter=meter)
     evaluation_seconds = loop.seconds - began
     seconds = ending.final_sample_seconds(loop.seconds)
     count = ending.samples if seconds >= MIN_SAMPLE_SECONDS else 0
@@ -402,7 +402,7 @@ def make_ended_event(
         step=loop.step,
         loss=best.loss,
         perplexity=best.perplexity,
-        bits_per_character=best.bits_per_character(text.characters_per_token(loop.plan.config.context_length)),
+        bits_per_character=best.bits_per_character(text.characters_per_token(plan.config.context_length)),
         seconds=loop.seconds,
         folder=str(run.final_folder),
         samples=samples,

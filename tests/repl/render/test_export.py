@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from screens import Screen
+from scripted import make_model
 
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Token
@@ -33,6 +34,16 @@ def written(session: Session, path: Path) -> str:
 def test_plain_text_reads_as_the_screen_did(talked: Session, tmp_path: Path) -> None:
     talked.conversation.back()
     assert written(talked, tmp_path / "a.txt") == "› hello\nyou said: hello\n"
+
+
+@pytest.mark.parametrize(("mode", "mark"), [("completion", "¶"), ("translation", "→")])
+def test_the_mark_of_the_mode_stands_before_a_prompt(talked: Session, home: Path, mode: str, mark: str) -> None:
+    turns = talked.conversation
+    make_model(home / "models", "other", mode=mode)
+    talked.open_model("other")
+    talked.conversation = turns
+    assert written(talked, home / "a.txt").startswith(f"{mark} hello\nyou said: hello\n")
+    assert f">{mark} <" in written(talked, home / "a.html")
 
 
 def test_markdown_quotes_each_text_in_a_fence_that_it_cannot_end(talked: Session, tmp_path: Path) -> None:

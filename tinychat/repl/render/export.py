@@ -17,6 +17,7 @@ from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
+from tinychat.store.models import MARKS
 from tinychat.textutil import escape_controls, json_line, one_line
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def _fence(text: str) -> str:
 
 
 def _plain(session: Session, terminal: Terminal) -> str:
-    return "\n".join(escape_controls(f"› {turn.prompt}\n{turn.answer}\n") for turn in session.turns)
+    mark = MARKS[session.mode]
+    return "\n".join(escape_controls(f"{mark} {turn.prompt}\n{turn.answer}\n") for turn in session.turns)
 
 
 def _json(session: Session, terminal: Terminal) -> str:
@@ -108,7 +110,7 @@ def _record(session: Session, terminal: Terminal) -> "Console":
     )  # fmt: skip
     console.print(Text(escape_controls(session.model.info.summary), "dim"))
     for turn in session.turns:
-        console.print(Text.assemble(("› ", "bold cyan"), replace_not_in_xml(turn.prompt)))
+        console.print(Text.assemble((f"{MARKS[session.mode]} ", "bold cyan"), replace_not_in_xml(turn.prompt)))
         console.print(Text(replace_not_in_xml(turn.answer).removesuffix("\n")))
         if turn.finished is not None and turn.tokens:
             console.print(Text(summary(turn.finished, session, show_seed=True), "dim"))

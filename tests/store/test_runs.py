@@ -1,0 +1,31 @@
+"""Folders of training runs."""
+
+import threading
+from pathlib import Path
+
+from tinychat.store.runs import RunFolder
+
+
+def test_a_run_is_at_work_while_its_trainer_holds_the_lock(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    assert not run.is_running()
+    with run.lock():
+        assert run.is_running()
+    assert not run.is_running()
+
+
+def test_those_who_ask_at_once_are_not_taken_for_the_trainer(tmp_path: Path) -> None:
+    with RunFolder(tmp_path).lock():  # a trainer has been here
+        pass
+    answers: list[bool] = []
+
+    def ask() -> None:
+        answers.extend(RunFolder(tmp_path).is_running() for _ in range(300))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 600
+    assert not any(answers)
