@@ -104,6 +104,7 @@ def test_toml_that_is_refused(text: str) -> None:
         "a = 1\n" + '."\u2028".'.join("a" * 5_000) + " = 1",
         "[" + "a." * 900 + "a]\n" + "\n".join(f"b{number} = 1" for number in range(50_000)),
         'x = ["""\n\'""""", {' + "a . 'a' . " * 5_000 + "a = 1}]",
+        ("a." * 63 + "a ") * 10_000 + "." + "a." * 64 + "a",
     ],
 )
 def test_a_key_of_toml_with_too_many_dots_is_refused_at_once(text: str) -> None:

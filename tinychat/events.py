@@ -316,13 +316,20 @@ def from_json(line: str) -> Event:
         ValueError: If the line is not an event.
         TypeError: If it lacks a field, or the value of one.
     """
-    values: dict[str, Any] = json.loads(line)
+    try:
+        values: Any = json.loads(line)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"no event: {line[:80]!r}")
     kind = EVENTS.get(values.pop("event", ""))
     if kind is None:
         raise ValueError(f"no event: {line[:80]!r}")
     fields = [field for field in dataclasses.fields(kind) if field.name in values]
-    if lacking := [one.name for one in fields if values[one.name] is None and NoneType not in get_args(one.type)]:
-        raise TypeError(f"{', '.join(lacking)} is null")
+    for one in fields:
+        value, types = values[one.name], get_args(one.type) or (one.type,)
+        if (value is None and NoneType not in types) or (isinstance(value, str) and {int, float} & {*types}):
+            raise TypeError(f"{one.name} is {value!r}")
     known = {field.name: values[field.name] for field in fields}
     arguments: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
     return kind(**arguments)

@@ -41,7 +41,8 @@ _LONG_KEY = re.compile(
     | '{3} (?: [^']++ | '(?!'') )*+ '{0,5}+
     | \#[^\n]*+
     """
-    rf"| (?P<long> {_KEY_PART} (?: [ \t]*+\.[ \t]*+ {_KEY_PART} ){{{MAX_KEY_PARTS},}} ) | {_KEY_PART}",
+    rf"| (?P<long> {_KEY_PART} (?: [ \t]*+\.[ \t]*+ {_KEY_PART} ){{{MAX_KEY_PARTS},}} )"
+    rf"| {_KEY_PART} (?: [ \t]*+\.[ \t]*+ {_KEY_PART} )*+",
     re.ASCII,
 )
 """Matches keys with too many parts, and what may look like them: strings and comments. Takes linear time."""

@@ -245,6 +245,7 @@ def test_a_byte_order_mark_belongs_to_no_prompt(call: Call) -> None:
     plain, marked = (call("--greedy", "-n", "4", "--echo", stdin=mark + "ab\nba\n") for mark in ("", "\ufeff"))
     assert marked == plain
     assert call("--jsonl", "-n", "4", stdin='\ufeff"ab"\n')[0] == 0
+    assert call("-n", "4", stdin="\ufeff") == (0, "", "")
 
 
 def test_only_conversation_sees_earlier_prompts(call: Call, chatter: Path) -> None:

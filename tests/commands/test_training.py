@@ -314,6 +314,16 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
         assert ("a", "at work", "1,480/4,000", "413k", "1.830", "48,000", "–") in talk.do("/runs").rows
 
 
+NO_EVENTS = ("3", "[" * 100_000, to_json(stepped(1500, 1.0)).replace(": 1500", ': "x"'))
+
+
+@pytest.mark.parametrize("line", NO_EVENTS)
+def test_a_line_that_is_no_event_is_left_out(talk: Talk, make_run, line: str) -> None:
+    with make_run("a", PLANNED, stepped(1480, 48_000.4)).events_file.open("a") as file:
+        file.write(f"{line}\n")
+    assert [row[:3] for row in talk.do("/runs").rows] == [("a", "interrupted", "1,480/4,000")]
+
+
 @pytest.mark.parametrize("damage", ["recipe", "events"])
 def test_a_damaged_run_hides_no_others(talk: Talk, make_run, damage: str) -> None:
     make_run("a", PLANNED, stepped(1480, 48_000.4), MEASURED)

@@ -10,15 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import GenerationError
 from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Record, Token
+from tinychat.generate.choices import Choices
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import Batch, drive
+from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
 from tinychat.session.open_model import OpenModel
 from tinychat.store.models import read_info
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 ENGINES = ["torch", "native"]
 
@@ -229,6 +236,23 @@ def test_a_stop_text_that_the_model_cannot_write_is_no_end_of_a_choice(letters_b
     assert letters_bench.model.tokenizer.encode("€") == []
     assert odds("b", "€") == odds("b") != odds()
     assert odds("€") == odds()
+
+
+def test_a_stop_text_that_begins_with_a_space_ends_a_choice_of_words() -> None:
+    tokenizer = Tokenizer(train_vocabulary("whitespace", ["yes no not so the end"], 20, []))
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layer=1))
+    for weights in model.parameters():
+        torch.nn.init.normal_(weights, std=0.3)
+    engine = TorchEngine(model)
+
+    def odds(*stop: str) -> list[float]:
+        settings = Settings(choices=("no", "not so"), stop=stop)
+        choices = Choices(Request(slot=0, ids=[0], num_generated=0, settings=settings, seed=0), 1, tokenizer)
+        assert choices.weigh(engine)
+        return [one.model for one in choices.probabilities]
+
+    assert odds(" end") == odds("end") != odds()
 
 
 def test_the_best_of_several_is_the_likeliest_of_them(chat_bench: Bench) -> None:

@@ -113,7 +113,10 @@ def test_only_known_loggers_are_taken() -> None:
         assert Recipe().merged({"log": names}).log == ("csv", "tensorboard")
     for none in ("none", ("none",)):
         assert Recipe(log=("csv",)).merged({"log": none}).log == ()
-    with pytest.raises(SettingError, match="log takes one of tensorboard, csv or none, not 'wandb'"):
+    with pytest.raises(SettingError, match="log takes any of tensorboard, csv or none, not 'wandb'"):
         Recipe().merged({"log": ("wandb",)})
-    with pytest.raises(SettingError, match="log takes one of tensorboard, csv or none, not 'wandb'"):
+    with pytest.raises(SettingError, match="log takes any of tensorboard, csv or none, not 'wandb'"):
         Recipe().merged({"log": "wandb"})
+    with pytest.raises(SettingError, match="log takes any of tensorboard, csv or none, not 'none': it stands alone"):
+        Recipe().merged({"log": "csv,none"})
+    assert Recipe().merged({"log": "csv,"}).log == ("csv",)

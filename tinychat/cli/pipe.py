@@ -74,8 +74,8 @@ def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
         for other in others:
             yield line.decode("utf-8", "replace").removeprefix(mark)
             line, mark = bytearray(other), ""
-    if line or whole:
-        yield line.decode("utf-8", "replace").removeprefix(mark)
+    if (last := line.decode("utf-8", "replace").removeprefix(mark)) or whole:
+        yield last
 
 
 @dataclass

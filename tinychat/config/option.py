@@ -122,7 +122,7 @@ class Option:
         """Valid values, in words: `a number from 0 to 1`."""
         words = "texts between commas" if self.separated else "text" if self.escaped else KINDS[self.kind]
         if self.choices:
-            words = "one of " + ", ".join(self.choices)
+            words = ("any of " if self.kind is tuple else "one of ") + ", ".join(self.choices)
         if self.above is not None:
             words += f" above {_bound(self.above)}"
         if self.low is not None:
@@ -234,12 +234,12 @@ class Option:
 
     def _parse_choices(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Parse words that are among the choices; several in one text are separated by commas."""
-        words = tuple(word.strip().lower() for text in texts for word in text.split(","))
+        words = tuple(word for text in texts for one in text.split(",") if (word := one.strip().lower()))
         if len(words) == 1 and self._is_absent(words[0]):
             return ()
-        for word in words:
+        for word in words or texts:
             if word not in self.choices:
-                raise SettingError(self.name, self.expected, word)
+                raise SettingError(self.name, self.expected, word, "it stands alone" * self._is_absent(word))
         return words
 
     def _is_absent(self, word: object) -> bool:

@@ -42,6 +42,7 @@ HEADER_NAMES = {"id", "label", "name", "title", "text", "content", "question", "
 
 _NAME = re.compile(r"(?:[^\W\d]\w*(?:[ .:/#(-]+\w+){0,2}\)?)?")
 _NUMBER = re.compile(r"[\s\d.,+-]*\d[\s\d.,%-]*")
+_GAP = re.compile(r"[ \t\n,]+")
 
 csv.field_size_limit(2**31 - 1)  # a field may be a whole book
 
@@ -343,8 +344,8 @@ def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
     in_array = buffer.startswith("[")
     at = int(in_array)  # where the next value is looked for: cutting the buffer after each would copy it each time
     while True:
-        while at < len(buffer) and buffer[at] in " \t\n,":
-            at += 1
+        if gap := _GAP.match(buffer, at):
+            at = gap.end()
         if in_array and buffer.startswith("]", at):
             return
         try:

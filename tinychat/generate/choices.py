@@ -84,7 +84,9 @@ class Choices:
         """Tokens of each choice, from the beginning of the answer."""
         self.probabilities: list[ChoiceProbability] = []
         """Those of each choice, once all are weighed."""
-        stops = [ids for stop in settings.stop if tokenizer.decode(ids := tokenizer.encode(stop)) == stop]
+        stops = [
+            ids for stop in settings.stop if stop in tokenizer.decode(ids := tokenizer.encode(stop), begins_text=False)
+        ]
         self._ends = [[id] for id in sorted(request.end_ids)] + stops
         self._root = _Node()
         for ids in self.ids:

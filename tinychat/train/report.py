@@ -123,7 +123,7 @@ class RunSummary:
 
     name: str
     state: str
-    """at work, done, stopped, failed, interrupted, or damaged: its recipe or its events cannot be read"""
+    """at work, done, stopped, failed, interrupted, or damaged: its recipe has a bad value, or no events can be read"""
     step: int
     steps: int
     """total number of steps, estimated for a run with a time limit; number of steps done if the run is over"""
