@@ -133,7 +133,8 @@ def leave(talk: Talk) -> None:
         return
     thanks = talk.dice.chance(0.15)
     farewell = choose(talk.dice, THANKS if thanks else FAREWELLS)
-    text = _after_statement(talk, farewell) if talk.dice.chance(0.8) else farewell
+    # A farewell alone is trained on; what is held out is the statement before it.
+    text = _after_statement(talk, farewell) if talk.held_out or talk.dice.chance(0.8) else farewell
     opening = KINDS["praise"].opening if thanks else kind.opening
     if re.search(r"\b(gn|(good ?|)night|sleep well|bed)\b", farewell, re.IGNORECASE):
         opening = "Good night(!|, and sleep well!|, and take care!)"

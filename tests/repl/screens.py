@@ -46,7 +46,7 @@ class Window(pyte.Screen):
 
     def index(self) -> None:
         if self.cursor.y == (self.margins.bottom if self.margins else self.lines - 1):
-            self.history.append("".join(self.buffer[0][column].data for column in range(self.columns)).rstrip())
+            self.history.append(self._text(0).rstrip())
         super().index()
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
@@ -61,6 +61,14 @@ class Window(pyte.Screen):
         self.cursor.x, self.cursor.y = min(self.cursor.x, columns - 1), min(below, lines - 1)
         self.lines = lines
         super().resize(lines, columns)
+
+    @property
+    def display(self) -> list[str]:
+        """The rows. That of pyte fails on one in which half of a wide character was overwritten."""
+        return [self._text(row) for row in range(self.lines)]
+
+    def _text(self, row: int) -> str:
+        return "".join(self.buffer[row][column].data for column in range(self.columns))
 
     @property
     def everything(self) -> list[str]:
