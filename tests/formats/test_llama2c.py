@@ -50,6 +50,20 @@ def test_a_text_begins_with_their_first_token(made: Make, tmp_path: Path, kind: 
     assert encoder.encode(PROMPTS[0]) == [1, *encoder.tokenizer.encode(PROMPTS[0])]
 
 
+@torch.inference_mode()
+def test_tokens_that_we_lack_are_hardly_ever_drawn(made: Make, tmp_path: Path) -> None:
+    info = made("llama", "char", specials=1, norm_eps=1e-6, tie_embeddings=False)
+    export_model(info, "llama2c", tmp_path / "out")
+    theirs = import_model(tmp_path / "out", "kept", tmp_path / "kept")
+    ours, vocabulary = read_tokenizers(info)[0], read_tokenizers(theirs)[0]
+    ids = vocabulary.encode(TEXT[:200])
+    logprobs = load_model(theirs)(torch.tensor([ids]))[0].log_softmax(-1).mean(0)
+    known = {vocabulary.encode(char)[-1] for char in TEXT if ours.encode(char)}
+    lacking = [id for id in range(len(logprobs)) if id not in known and id != vocabulary.special("end")]
+    assert len(lacking) > 150
+    assert logprobs[lacking].max() < logprobs[sorted(known)].quantile(0.25)
+
+
 def to_version(folder: Path, version: int, group: int = 32) -> None:
     """Rewrite `model.bin` of version 0 in a later version, as `export.py` of llama2.c does."""
     info = open_model(str(folder))

@@ -50,6 +50,8 @@ EPSILON, ROTARY_BASE = 1e-5, 10_000.0
 """Constants of its program."""
 MAX_PIECE = 1024
 """Maximum length of a token in bytes."""
+RARE, CONTEXTS = 8, 256
+"""Number of tokens that stand for those that we lack, and of those after which they are to be the least likely."""
 SHAPES = {"llama": fitting.LLAMA | {"n_kv_head": fitting.ANY}}
 UNKNOWN, BEGIN = 0, 1
 NAMES = ("<unk>", "<|endoftext|>", "</s>")
@@ -267,6 +269,7 @@ def write(info: ModelInfo, folder: Path) -> None:
     rows, pieces = _arrange(vocabulary, end)
     begin = vocabulary.pieces.index(b"\n") if end is None and b"\n" in vocabulary.pieces else end
     weights = {name: tensor.numpy() for name, tensor in read_weights(info).items()}
+    rare = _rarest(info, config)
     with atomic_folder(folder) as draft:
         with (draft / WEIGHTS).open("wb") as file:
             sizes = (config.d_model, config.feed_forward_width, config.n_layer, config.n_head, config.kv_heads)
@@ -274,7 +277,7 @@ def write(info: ModelInfo, folder: Path) -> None:
             for name in (*_names(config, 0), *([HEAD] if config.tie_embeddings else ())):
                 if name:
                     used = [*rows[:BEGIN], begin, *rows[BEGIN + 1 :]] if name == EMBEDDING else rows
-                    array = _to_theirs(name, weights[name], used, config)
+                    array = _to_theirs(name, weights[name], used, rare, config)
                 else:  # sines and cosines, which `run` skips
                     array = np.zeros(config.context_length * config.head_width)
                 file.write(np.ascontiguousarray(array, "<f4").tobytes())
@@ -304,14 +307,29 @@ def _arrange(vocabulary: Vocabulary, end: int | None) -> tuple[list[int | None],
     return rows, pieces
 
 
-def _to_theirs(name: str, array: "Array", rows: Sequence[int | None], config: ModelConfig) -> "Array":
+def _rarest(info: ModelInfo, config: ModelConfig) -> list[int]:
+    """Return the tokens that are least likely after any other, at most `RARE`."""
+    import torch
+
+    from tinychat.model.loading import load_model
+
+    ids = torch.arange(0, config.vocab_size, -(-config.vocab_size // CONTEXTS))
+    with torch.inference_mode():
+        logprobs = load_model(info)(ids[:, None]).float().log_softmax(-1)  # [N, 1, V]
+    return logprobs.mean((0, 1)).argsort()[:RARE].tolist()  # type: ignore[no-any-return]
+
+
+def _to_theirs(
+    name: str, array: "Array", rows: Sequence[int | None], rare: Sequence[int], config: ModelConfig
+) -> "Array":
     """Return an array as llama2.c needs it.
 
-    Tokens that we lack get the mean of all rows: their logit, the mean of all logits, is never the highest. Its epsilon
-    is fixed: a residual stream that is scaled by the square root of the quotient of both gives the same norms.
+    Tokens that we lack get the mean of all rows as embeddings. In the head, it is that of the `rare` ones: their logit
+    is never the highest, and they are hardly ever drawn. The epsilon of llama2.c is fixed: a residual stream that is
+    scaled by the square root of the quotient of both gives the same norms.
     """
     if name in (EMBEDDING, HEAD):
-        mean = array.mean(0)
+        mean = (array if name == EMBEDDING else array[list(rare)]).mean(0)
         array = array[[row or 0 for row in rows]]
         array[[index for index, row in enumerate(rows) if row is None]] = mean
     elif name.endswith((".query.weight", ".key.weight")):
