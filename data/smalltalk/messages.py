@@ -99,6 +99,9 @@ def _statements(messages: list[Message]) -> list[str]:
 
 
 HELD_OUT_STATEMENTS, TRAINED_STATEMENTS = _statements(HELD_OUT_MESSAGES), _statements(TRAINED)
+HELD_OUT_GOODBYES, TRAINED_GOODBYES = (
+    [message.text for message in messages if message.kind == "bye"] for messages in (HELD_OUT_MESSAGES, TRAINED)
+)
 
 
 def fitting(kind: str) -> str:
@@ -128,8 +131,8 @@ def leave(talk: Talk) -> None:
     """Add a message that ends the conversation: with a reason, or whatever else, and a farewell or thanks behind it."""
     kind = KINDS["bye"]
     if talk.dice.chance(0.25):
-        told = [message for message in (HELD_OUT_MESSAGES if talk.held_out else TRAINED) if message.kind == "bye"]
-        talk.add_message(talk.dice.choice(told).text, f"{kind.opening} {kind.more}")
+        goodbyes = HELD_OUT_GOODBYES if talk.held_out else TRAINED_GOODBYES
+        talk.add_message(talk.dice.choice(goodbyes), f"{kind.opening} {kind.more}")
         return
     thanks = talk.dice.chance(0.15)
     farewell = choose(talk.dice, THANKS if thanks else FAREWELLS)
