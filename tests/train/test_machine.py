@@ -1,11 +1,15 @@
 """What this machine can train."""
 
+import time
+
 import pytest
+import torch
 
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
-from tinychat.train.machine import check_memory
+from tinychat.train.machine import check_memory, find_machine
 from tinychat.train.planner import Machine
+from tinychat.train.recipe import Recipe
 
 
 def test_a_model_that_no_memory_holds_is_refused() -> None:
@@ -15,3 +19,19 @@ def test_a_model_that_no_memory_holds_is_refused() -> None:
     with pytest.raises(RunError, match="52777B parameters need at least 1,055,531 GB of memory, and this machine has "):
         check_memory(huge, machine)
     check_memory(huge, Machine("cuda", "bf16", 1))
+
+
+def test_bf16_is_timed_in_one_thread_as_others_may_use_the_other_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, read_clock = set(), time.perf_counter
+
+    def read_clock_and_threads() -> float:
+        threads.add(torch.get_num_threads())
+        return read_clock()
+
+    monkeypatch.setattr(time, "perf_counter", read_clock_and_threads)
+    before = torch.get_num_threads()
+    try:
+        assert find_machine(Recipe(device="cpu", threads=2)).threads == torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert threads == {1}

@@ -36,10 +36,10 @@ def find_machine(recipe: Recipe, process: ProcessRank = ALONE) -> Machine:
         if available < process.local_size:
             problem = f"{process.local_size} processes need as many devices: {device} has {available}"
             raise UsageError(problem, f"try --devices {available}, or --device cpu")
-    threads = configure_torch(recipe, device, process.local_size)
     use_bf16 = recipe.precision == "bf16"
     if recipe.precision == "auto" and device != "mps":
         use_bf16 = torch.cuda.is_bf16_supported() if device == "cuda" else _is_bf16_faster()
+    threads = configure_torch(recipe, device, process.local_size)
     return Machine(device, "bf16" if use_bf16 else "f32", threads, process.size)
 
 
@@ -53,7 +53,11 @@ def configure_torch(recipe: Recipe, device: str, processes: int = 1) -> int:
 
 
 def _is_bf16_faster() -> bool:
-    """Return whether a matrix product is clearly faster in bf16; the two alternate, as the machine may be shared."""
+    """Return whether a matrix product is clearly faster in bf16.
+
+    The two alternate in a single thread, as the machine may be shared: two threads wait for the one whose core is busy.
+    """
+    torch.set_num_threads(1)
     matrices = [torch.ones(512, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)]
     fastest = [float("inf")] * 2
     for _ in range(12):
