@@ -29,7 +29,7 @@ from tinychat.train.step import Learner
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
 """seconds of training before the first checkpoint, and between two checkpoints"""
-MAX_SAVE_FRACTION, MAX_EVALUATION_FRACTION = 0.02, 0.06
+MAX_SAVE_FRACTION, MAX_EVALUATION_FRACTION = 0.02, 0.03
 """maximum fraction of the time that checkpoints and evaluations take"""
 MAX_EVALUATIONS = 10
 """maximum number of evaluations of a run with a time limit"""

@@ -58,7 +58,7 @@ MIN_LR_FACTOR = 0.05
 
 EVAL_TOKENS = 250_000
 """Maximum tokens of an evaluation during training in a run by steps."""
-EVAL_FRACTION = 0.012
+EVAL_FRACTION = 0.006
 """Maximum fraction of a run by the clock that one evaluation during training takes."""
 MIN_EVAL_WINDOWS = 16
 MAX_FINAL_FRACTION = 0.5
