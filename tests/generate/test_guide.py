@@ -61,9 +61,9 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
 def walk(guide: Guide, max_tokens: int, draw: random.Random) -> list[int]:
     """Choose any allowed token until the answer ends or has `max_tokens`."""
     state, ids = guide.start, list[int]()
-    while len(ids) < max_tokens and not guide.is_complete(state):
+    while len(ids) < max_tokens:
         allowed = guide.allowed(state, max_tokens - len(ids)).nonzero()[0].tolist()
-        if not allowed:  # it matches, and there are too few tokens for more
+        if not allowed:  # it matches, and nothing may follow, or there are too few tokens for more
             assert guide.is_match(state)
             break
         chosen = draw.choice(allowed)

@@ -20,6 +20,7 @@ from tinychat.generate.loading import (
     open_engine,
 )
 from tinychat.generate.native import build
+from tinychat.generate.torch_engine import TorchEngine
 from tinychat.store.models import read_info
 
 
@@ -76,6 +77,22 @@ def test_the_native_engine_is_the_default_on_a_cpu(letters: Path) -> None:
 def test_the_torch_engine_runs_if_requested(letters: Path) -> None:
     requested = Settings(device="cpu", engine="torch")
     assert open_engine(read_info(letters), requested).about == "torch engine, as it was asked for"
+
+
+def test_threads_are_one_for_a_small_model_and_as_torch_chooses_for_others(
+    letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = read_info(letters)
+
+    def threads(**settings: int) -> int:
+        engine = open_engine(info, Settings(engine="torch", device="cpu", **settings))
+        assert isinstance(engine, TorchEngine)
+        return engine.threads
+
+    monkeypatch.setattr("tinychat.generate.torch_engine.DEFAULT_THREADS", 5)
+    assert (threads(), threads(threads=3)) == (1, 3)
+    monkeypatch.setattr("tinychat.generate.loading.MAX_SINGLE_THREAD_PARAMETERS", 0)
+    assert (threads(), threads(threads=3)) == (5, 3)
 
 
 def test_the_torch_engine_runs_while_the_native_one_is_compiled(

@@ -4,7 +4,11 @@ import itertools
 import json
 import math
 import mmap
+import os
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +18,11 @@ from safetensors.torch import load_file, save_file
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError, ModelError
-from tinychat.generate.engine import Request, SampledToken
+from tinychat.generate.engine import ALL_TOKENS, Request, SampledToken, Steering
 from tinychat.generate.loading import EngineLoader
 from tinychat.generate.native import build
 from tinychat.generate.native.build import SOURCE, Unavailable
-from tinychat.generate.native.engine import SUPPORTED, NativeEngine
+from tinychat.generate.native.engine import LIMITS, SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.loading import load_model
@@ -179,6 +183,30 @@ def test_the_same_tokens_come_far_beyond_the_context(
             assert [v for _, v in one.top_logprobs] == pytest.approx([v for _, v in other.top_logprobs], abs=1e-4)
 
 
+def test_any_number_of_the_likeliest_tokens_comes_in_their_order(tmp_path: Path) -> None:
+    model = make(head_bias=True)
+    with torch.no_grad():
+        for weight in (model.head.weight, model.head.bias):
+            assert isinstance(weight, torch.Tensor)
+            weight[1:14:2] = weight[0:14:2]  # equally likely
+    engine = NativeEngine(save(model, tmp_path / "model"))
+    expected = [(one.id, one.logprob) for one in engine.probabilities(request(SOME_IDS))]
+    for wanted in (*range(1, VOCABULARY + 1), ALL_TOKENS):
+        ((token,),) = engine.extend([request(SOME_IDS)], 1, top_logprobs=wanted)
+        assert [id for id, _ in token.top_logprobs] == [id for id, _ in expected[:wanted]]
+        assert [v for _, v in token.top_logprobs] == pytest.approx([v for _, v in expected[:wanted]], abs=1e-5)
+
+
+def test_all_tokens_of_the_largest_vocabulary_take_no_seconds(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    config = ModelConfig(LIMITS["vocab_size"], context_length=4, n_layer=0, n_head=1, d_model=2, initialization="torch")
+    engine = NativeEngine(save(Transformer(config), tmp_path / "model"))
+    began = time.perf_counter()
+    ((token,),) = engine.extend([request([1])], 1, top_logprobs=ALL_TOKENS)
+    assert time.perf_counter() - began < 3  # insertion, one by one, takes four times as long, and much more
+    assert len(token.top_logprobs) == LIMITS["vocab_size"]
+
+
 @pytest.mark.parametrize("settings", [Settings(top_p=0.4), Settings(top_k=7), Settings(top_p=0.5, min_p=0.1)])
 def test_of_equal_logits_both_engines_keep_the_same(settings: Settings, tmp_path: Path) -> None:
     model = make()
@@ -328,6 +356,21 @@ def test_a_sampling_setting_that_the_kernel_does_not_know_is_left_to_the_referen
     assert engine.extend([unknown], 8) == reference.extend([unknown], 8)
     assert engine.probabilities(unknown) == reference.probabilities(unknown)
     assert len(opened) == 1
+
+
+def test_a_trace_is_steered_and_tells_of_the_precision(tmp_path: Path) -> None:
+    model = make()
+    engine = NativeEngine(
+        save(model, tmp_path / "model"), precision="int8",
+        load_reference=lambda _: EngineLoader(lambda: TorchEngine(model), "torch"),
+    )  # fmt: skip
+    steered = request([1, 2], Settings(temperature=1, steer="a-b"), steering=Steering((1,), (2,), 900.0))
+    names = [one.name for one in engine.trace(steered, str, str).operations]
+    assert names == [one.name for one in TorchEngine(model).trace(steered, str, str).operations]
+    assert "steered" in names
+    for asked, reason in ((request([1, 2], Settings(temperature=1)), "decoded in int8"), (steered, "put there")):
+        last = engine.probabilities(asked)[-1].id
+        assert reason in engine.trace(asked, str, str, uniform=0.0, drawn=last or 1).operations[-1].about
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -606,3 +649,23 @@ def test_sums_of_exponentials_are_right_to_the_sixth_place(tmp_path: Path) -> No
     got = {one.id: one.logprob for one in NativeEngine(save(model, tmp_path / "model")).probabilities(request([4]))}
     for one in expected:
         assert got[one.id] == pytest.approx(one.logprob, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_forked_process_goes_on_alone(letters: Path) -> None:
+    code = """
+import os, signal, sys, tinychat
+model = tinychat.load(sys.argv[1], engine="native", threads=2, max_tokens=8)
+model._opened.engine._tuner.choose = lambda is_wide: 2  # whatever is faster here
+before = [one.text for one in model.generate(["abc"] * 8, seed=1)]
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(20)  # ends it if it waits for threads that are not there
+is_same = [one.text for one in model.generate(["abc"] * 8, seed=1)] == before
+model.score("abc abc")
+model.close()
+is_same = is_same and model.generate("abc", seed=1).text == model.generate("abc", seed=1).text
+model.close()
+os._exit(0 if is_same else 1)
+"""
+    assert subprocess.run([sys.executable, "-c", code, str(letters)], check=False, timeout=60).returncode == 0

@@ -153,6 +153,13 @@ def test_refuses_what_is_no_direction(engine: TorchEngine, steering: Steering, p
         engine.extend([request], 1)
 
 
+def test_a_model_without_layers_cannot_be_steered() -> None:
+    engine = TorchEngine(Transformer(ModelConfig(12, context_length=16, n_layer=0, d_model=16)).eval())
+    for layer in (1, None):
+        with pytest.raises(GenerationError, match="this model has no layers to steer"):
+            engine.check(Request(0, [1], 0, GREEDY, 0, steering=STEERING._replace(layer=layer)))
+
+
 @pytest.mark.usefixtures("native")
 def test_answers_beside_a_steered_one_are_the_same_to_the_last_bit(letters: Path) -> None:
     engine = open_engine(read_info(letters), Settings(engine="native", precision="int8"))

@@ -1,6 +1,7 @@
 """The engine against the plain path: the model run over everything, without a cache, one token after the other."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tinychat.generate.sampling import draw, filter_logits
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.cpu_decoder import CPUDecoder
-from tinychat.model.transformer import Transformer
+from tinychat.model.transformer import FeedForward, Transformer
 from tinychat.train.evaluation import evaluate
 
 VOCABULARY = 13
@@ -133,6 +134,39 @@ def test_a_slot_may_go_back_and_take_another_way() -> None:
     model, engine = make(), TorchEngine(make())
     engine.extend([request([1, 2, 3, 4, 5, 6])], 6)
     assert ids_of(engine.extend([request([1, 2, 3, 9])], 6)[0]) == plainly(model, [1, 2, 3, 9], 6, GREEDY)
+
+
+@pytest.mark.parametrize("sources", [(None, None), ((3, 1), (5, 2))], ids=["decoder", "encoder"])
+def test_a_pass_that_failed_leaves_nothing_behind(
+    sources: tuple[tuple[int, ...] | None, tuple[int, ...] | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(n_encoder_layer=0 if sources[0] is None else 1)
+    engine = TorchEngine(model)
+    engine.extend([request([1, 2, 3], source=sources[0])], 4)
+    other = request([1, 2, 9, 4, 5], source=sources[1])
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("CUDA out of memory")
+
+    with monkeypatch.context() as context:
+        context.setattr(FeedForward, "forward", fail)
+        with pytest.raises(RuntimeError):
+            engine.extend([other], 4)
+    assert ids_of(engine.extend([other], 4)[0]) == ids_of(TorchEngine(model).extend([other], 4)[0])
+
+
+def test_an_engine_computes_with_its_number_of_threads_in_any_thread() -> None:
+    counts = []
+    model = make()
+    model.decoder.register_forward_hook(lambda *_: counts.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    few, many = (TorchEngine(model, threads=threads) for threads in (1, 3))
+    for engine in (few, many, few):
+        engine.score([1, 2, 3])
+        assert torch.get_num_threads() == before
+    with ThreadPoolExecutor() as pool:
+        pool.submit(many.score, [1, 2, 3]).result()
+    assert counts == [1, 3, 1, 3]
 
 
 def test_each_row_has_its_own_settings_and_ends_with_its_own_token() -> None:

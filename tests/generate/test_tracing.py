@@ -146,6 +146,24 @@ def test_a_token_that_was_not_drawn_is_not_said_to_be() -> None:
         computation = trace(model, request, str, str, window=ids, uniform=0.0, drawn=other)
         assert computation.result == f"the next token: '{other}'"
         assert words in computation.operations[-1].about
+        assert "put there" in computation.operations[-1].about
+
+
+@torch.inference_mode()
+def test_a_token_that_was_drawn_in_another_precision_is_not_said_to_be_put_there() -> None:
+    model, ids = make(n_layer=1), some_ids()[0].tolist()
+    other = (int(model(some_ids())[0, -1].argmax()) + 1) % 11 or 1
+
+    def about(uniform: float | None, **settings: object) -> str:
+        request = Request(0, ids, 0, Settings(**settings), 1)  # type: ignore[arg-type]
+        found = trace(model, request, str, str, window=ids, uniform=uniform, drawn=other, precision="int8")
+        return found.operations[-1].about
+
+    for temperature in (0.0, 1.0):
+        assert about(0.0, temperature=temperature).endswith(tracing.DECODED_IN.format("int8"))
+    assert about(None, temperature=0.0).endswith(tracing.PUT_THERE)  # somebody may have chosen it
+    for search in ({"num_beams": 2}, {"best_of": 2}, {"choices": "a,b"}):
+        assert about(0.0, temperature=1.0, **search).endswith(tracing.PUT_THERE)
 
 
 @torch.inference_mode()

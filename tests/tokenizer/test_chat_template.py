@@ -85,6 +85,12 @@ def test_a_template_may_have_no_role_tokens() -> None:
     assert template.end_ids(tokenizer) == {tokenizer.token_id("<|end|>")}
 
 
+@pytest.mark.parametrize("end", ["<|end|>", ""])
+def test_the_text_of_a_user_has_no_end(end: str) -> None:
+    ids = ChatTemplate(end=end).encode_user_text("ab", TOKENIZER)
+    assert [TOKENIZER.token_text(id) for id in ids] == ["<|user|>", "a", "b"]
+
+
 def test_with_a_space_as_prefix_the_first_word_is_the_same_token_as_anywhere_else() -> None:
     texts = ["sheep and sheep and sheep"] * 9
     tokenizer = Tokenizer(train_vocabulary("wordpiece", texts, 300, ("<|end|>", "<|user|>", "<|assistant|>")))

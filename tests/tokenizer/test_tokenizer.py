@@ -245,7 +245,7 @@ def test_a_quoted_token_shows_each_byte_once() -> None:
 def test_half_a_character_can_be_decoded(kind: str) -> None:
     tokenizer = (TOKENIZERS | FOREIGN)[kind]
     tokenizer.encode("a\ud800b")
-    tokenizer.pieces("a\udfff")
+    assert [tokenizer.token_text(id) for id in tokenizer.encode("a\udfff")]
     assert "\ud800" not in tokenizer.unknown("\ud800")
 
 
@@ -262,7 +262,7 @@ def test_ids_take_two_bytes_until_they_need_four() -> None:
 
 def test_a_bert_vocabulary_splits_as_bert_does() -> None:
     tokenizer = FOREIGN["bert"]
-    assert [text for text, _ in tokenizer.pieces("Do not ABC")] == ["do", "not", "a", "##b", "##c"]
+    assert [tokenizer.token_text(id) for id in tokenizer.encode("Do not ABC")] == ["do", "not", "a", "##b", "##c"]
     assert tokenizer.decode(tokenizer.encode("do not .")) == "do not ."
     assert tokenizer.unknown("a猫") == ["猫"]
     assert tokenizer.special("begin") == 2
@@ -331,6 +331,16 @@ def test_the_ends_of_a_long_text_have_the_ids_of_the_whole(kind: str, text: str)
     assert tokenizer.encode_end(text[:1000], length) == tokenizer.encode(text[:1000])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["ACGTTGCA", " ", "=-", "猫犬"])
+def test_the_end_of_a_long_text_without_words_has_the_ids_of_the_whole(kind: str, text: str) -> None:
+    tokenizer = make(kind, text * 50)
+    text = (text * 3 * LONGEST_WHOLE)[: 3 * LONGEST_WHOLE + 17]
+    ids = tokenizer.encode(text)
+    for length in (1, 100, 1000):
+        assert tokenizer.encode_end(text, length)[-length:] == ids[-length:]
+
+
 @pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
 def test_only_the_ends_of_a_long_text_are_encoded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = (TOKENIZERS | FOREIGN)[kind]
@@ -339,6 +349,13 @@ def test_only_the_ends_of_a_long_text_are_encoded(kind: str, monkeypatch: pytest
     encode = Tokenizer.encode
     monkeypatch.setattr(Tokenizer, "encode", lambda self, text: encoded.append(len(text)) or encode(self, text))
     assert len(tokenizer.encode_end(text, 100)) == len(tokenizer.encode_start(text, 100)) == 100
+    assert sum(encoded) < len(text) / 2
+
+
+def test_a_long_text_without_words_is_not_encoded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, text, encoded, encode = make("wordpiece", "ACGT"), "ACGTTGCA" * (1 << 19), list[int](), Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: encoded.append(len(text)) or encode(self, text))
+    assert len(tokenizer.encode_end(text, 100)) == 100
     assert sum(encoded) < len(text) / 2
 
 

@@ -23,6 +23,11 @@ def make(kind: str, text: str = TEXT) -> Tokenizer:
     return Tokenizer(train_vocabulary(kind, [text], 600, SPECIALS))
 
 
+def split(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The texts of the tokens of a text."""
+    return [tokenizer.token_text(id) for id in tokenizer.encode(text)]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_again_gives_the_same(kind: str) -> None:
     assert make(kind).to_json() == make(kind).to_json()
@@ -38,26 +43,26 @@ def test_the_vocabulary_of_char_is_the_sorted_characters() -> None:
 
 def test_words_are_tokens_and_unknown_ones_are_spelled() -> None:
     tokenizer = Tokenizer(train_vocabulary("word", ["the cat sat"]))
-    assert [text for text, _ in tokenizer.pieces("the cats")] == ["the", " ", "c", "a", "t", "s"]
+    assert split(tokenizer, "the cats") == ["the", " ", "c", "a", "t", "s"]
 
 
 def test_pieces_of_words_begin_with_their_space() -> None:
-    assert tuple(text for text, _ in make("wordpiece", "we talk to them " * 9).pieces(" talk to")) == (" talk", " to")
+    assert split(make("wordpiece", "we talk to them " * 9), " talk to") == [" talk", " to"]
 
 
 def test_each_digit_is_a_piece_of_its_own() -> None:
-    pieces = make("wordpiece", "58 + 12 = 70, 1,984 " * 99).pieces(" 58 + 1984")
-    assert tuple(text for text, _ in pieces) == (" 5", "8", " +", " 1", "9", "8", "4")
+    tokenizer = make("wordpiece", "58 + 12 = 70, 1,984 " * 99)
+    assert split(tokenizer, " 58 + 1984") == [" 5", "8", " +", " 1", "9", "8", "4"]
 
 
 def test_an_apostrophe_begins_a_word() -> None:
-    pieces = make("wordpiece", "Don't say it's 'tis,' boys' ('so'), rock'n'roll. " * 99).pieces
-    assert tuple(text for text, _ in pieces(" it's 'tis,'")) == (" it", "'s", " 'tis", ",", "'")
+    tokenizer = make("wordpiece", "Don't say it's 'tis,' boys' ('so'), rock'n'roll. " * 99)
+    assert split(tokenizer, " it's 'tis,'") == [" it", "'s", " 'tis", ",", "'"]
 
 
 def test_a_word_keeps_its_space_after_an_indentation() -> None:
-    pieces = make("wordpiece", "if x:\n    return x\n        or return y\n" * 99).pieces
-    assert tuple(text for text, _ in pieces("\n    return")) == ("\n", "   ", " return")
+    tokenizer = make("wordpiece", "if x:\n    return x\n        or return y\n" * 99)
+    assert split(tokenizer, "\n    return") == ["\n", "   ", " return"]
 
 
 SCRAPS = (
@@ -135,6 +140,16 @@ def test_a_text_without_ends_of_words_takes_bounded_time() -> None:
 def test_an_impossible_vocabulary_is_refused(kind: str, size: int | None) -> None:
     with pytest.raises(TokenizerError):
         train_vocabulary(kind, [TEXT], size, SPECIALS)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+@pytest.mark.parametrize(("specials", "least"), [(SPECIALS, 259), ((), 256)])
+def test_a_vocabulary_that_lacks_room_for_all_bytes_is_told_how_much_it_needs(
+    kind: str, specials: tuple[str, ...], least: int
+) -> None:
+    assert train_vocabulary(kind, [TEXT], least, specials).get_vocab_size() == least
+    with pytest.raises(TokenizerError, match=rf"at least {least} tokens .*, not {least - 1}\n"):
+        train_vocabulary(kind, [TEXT], least - 1, specials)
 
 
 def test_whitespace_words_are_whole_tokens_or_dropped() -> None:

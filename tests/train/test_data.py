@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers
 from training import QUICK, events, train
 
 from tinychat.corpus.sources import read_sources
@@ -191,6 +193,16 @@ def test_what_small_vocabularies_lack_of_chats_and_of_each_side_of_pairs_is_told
     Path("words.jsonl").write_text('{"prompt": "a a b", "completion": "a c d"}\n' * 30, encoding="utf-8")
     words = read("words.jsonl", tokenizer="whitespace", vocab_size=5, mode="chat")
     assert words.notices[-1] == "60 of 180 words are unknown to this vocabulary and are left out: c d"
+
+
+def test_words_that_a_vocabulary_of_other_tools_lacks_are_told_with_what_they_become() -> None:
+    inner = tokenizers.Tokenizer(models.WordLevel({"UNKNOWN": 0, "the": 1, "fox": 2}, unk_token="UNKNOWN"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    inner.save("words.json")
+    Path("words.txt").write_text("the fox and the dog " * 30, encoding="utf-8")
+    text = read("words.txt", tokenizer="words.json")
+    assert text.notices[-1] == "60 of 150 words are unknown to this vocabulary and become UNKNOWN: and dog"
+    assert text.tokenizer.unknown("the dog") == ["dog"]
 
 
 def test_nothing_is_said_of_a_vocabulary_that_lacks_nothing() -> None:

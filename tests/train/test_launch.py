@@ -271,6 +271,14 @@ def test_a_damaged_last_event_is_none() -> None:
     assert change_recipe(run, {})  # it goes on from its checkpoint
 
 
+def test_a_length_that_is_left_open_does_not_extend_a_run() -> None:
+    run = run_until(600, DONE, steps=600)
+    assert not change_recipe(run, {"minutes": "auto", "steps": "auto"})
+    assert load_recipe(run.recipe_file).length == {"steps": 600}
+    with pytest.raises(UsageError, match="how much more"):
+        change_recipe(run, {"minutes": "auto"}, more=True)
+
+
 @pytest.mark.parametrize(("before", "after"), [(75, None), (25, 25)], ids=["planned", "chosen"])
 def test_evaluations_that_were_planned_for_the_old_length_are_planned_anew(before: int, after: int | None) -> None:
     run = run_until(600, steps=600, evaluate_every=before)

@@ -22,16 +22,19 @@ def test_a_model_that_no_memory_holds_is_refused() -> None:
 
 
 def test_bf16_is_timed_in_one_thread_as_others_may_use_the_other_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, read_clock = set(), time.perf_counter
+    """And f32 with the kernel that training uses, which follows from the precision of matrix products."""
+    seen, read_clock = set(), time.perf_counter
 
-    def read_clock_and_threads() -> float:
-        threads.add(torch.get_num_threads())
+    def read_clock_and_state() -> float:
+        seen.add((torch.get_num_threads(), torch.get_float32_matmul_precision()))
         return read_clock()
 
-    monkeypatch.setattr(time, "perf_counter", read_clock_and_threads)
-    before = torch.get_num_threads()
+    monkeypatch.setattr(time, "perf_counter", read_clock_and_state)
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
+        torch.set_float32_matmul_precision("high")
         assert find_machine(Recipe(device="cpu", threads=2)).threads == torch.get_num_threads() == 2
+        assert seen == {(1, torch.get_float32_matmul_precision())}
     finally:
-        torch.set_num_threads(before)
-    assert threads == {1}
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(precision)

@@ -18,6 +18,7 @@ from tinychat.train.recipe import (
     Budget,
     Recipe,
     Schedule,
+    choose_recipe,
     list_recipes,
     load_recipe,
     lr_factor,
@@ -128,6 +129,18 @@ def test_what_says_the_length_takes_the_place_of_what_said_it_before() -> None:
     assert (recipe.minutes, recipe.steps, recipe.epochs) == (None, None, 1.5)
     with pytest.raises(UsageError, match="--minutes and --epochs"):
         recipe.merged({"minutes": 1, "epochs": 2})
+
+
+def test_a_length_that_the_planner_chooses_is_none() -> None:
+    recipe = load_recipe("nanogpt").merged({"minutes": "auto"})
+    assert recipe.length == load_recipe("nanogpt").length == {"steps": 5000}
+    assert recipe.merged({"minutes": "auto", "epochs": 2}).length == {"epochs": 2}
+    assert recipe.merged({"steps": "auto"}).length == {}
+
+
+@pytest.mark.parametrize(("model", "expected"), [("tales", "continue"), ("auto", "default"), (None, "default")])
+def test_the_recipe_depends_on_the_model_to_start_from(model: str | None, expected: str) -> None:
+    assert choose_recipe(None, {"from": model}) == load_recipe(expected).merged({"from": model})
 
 
 def test_texts_stand_instead_of_sources_not_beside_them() -> None:

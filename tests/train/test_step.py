@@ -54,6 +54,7 @@ def test_training_continues_without_a_compiler(text: Path, tmp_path: Path, monke
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     _, events = train(text, compile=True)
     (notice,) = [event.text for event in events if isinstance(event, Noticed) and "cannot be" in event.text]
+    assert notice.startswith("the layers cannot be compiled, so steps take a little longer: ")
     assert "compiler" in notice
     assert "\n" not in notice
     assert isinstance(events[-1], Ended)

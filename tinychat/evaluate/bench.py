@@ -25,6 +25,7 @@ from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import native_threads, open_engine
 from tinychat.generate.native.build import Unavailable
 from tinychat.generate.native.engine import NativeEngine, choose_precision
+from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import PRECISIONS
 from tinychat.model.loading import choose_device, load_model
@@ -132,7 +133,7 @@ def run_bench(session: Session) -> Bench:
             if name == settings.engine:
                 raise
             continue
-        threads = native_threads(info, settings)[1] if name == "native" else torch.get_num_threads()
+        threads = engine.threads if isinstance(engine, TorchEngine) else native_threads(info, settings)[1]
         if isinstance(engine, NativeEngine):
             engine.set_drafting("never")  # with speculative decoding, not each token reads all weights
         torch.set_num_threads(threads)  # measure the limits with the same number of threads

@@ -74,7 +74,7 @@ class Answer:
         self._redraw: Redraw | None = None
         self._avoided: dict[int, tuple[AvoidedText, ...]] = {}  # of the token that will be at an index of the answer
         self._num_redrawn, self._seed = 0, seed
-        # What a setting asks of an answer holds for it as a text of its own.
+        # `begin`, `regex` and `choices` describe the whole answer, so it is decoded as a new text.
         self._begins_text = begins_text or bool(settings().begin or settings().regex or settings().choices)
         self._decoder = self._new_decoder()
         self._held: list[Token] = []  # tokens in which a stop string may begin

@@ -222,6 +222,7 @@ class Engine(Protocol):
         *,
         uniform: float | None = None,
         drawn: int | None = None,
+        precision: str | None = None,
     ) -> Computation:
         """Compute the next token of a request as a list of operations; see `trace` in `tracing.py`.
 
@@ -231,6 +232,7 @@ class Engine(Protocol):
             source_label: returns that of a token of the encoder.
             uniform: the random number that draws the token; None if it is not known.
             drawn: id of the token that was drawn; None if it is not known.
+            precision: the one that another engine drew the token in; None if it was this engine.
         """
 
 

@@ -110,13 +110,6 @@ class Guide:
         is_whole = self._pattern is None or (not state.pending and self._pattern.accepting[state.state])
         return state.begun < 0 and is_whole
 
-    def is_complete(self, state: State) -> bool:
-        """Return whether an answer matches and nothing more may follow."""
-        if self._pattern is None or not self.is_match(state):
-            return False
-        costs = self.costs(state)
-        return int((costs < NEVER).sum()) == len(self._end_ids)
-
     def allowed(self, state: State, left: int) -> npt.NDArray[np.bool_]:
         """Return which tokens may come if up to `left` are still generated, [V].
 
@@ -325,11 +318,6 @@ class Guided:
             np.frombuffer(biases, np.float32)[~allowed] = -np.inf
         else:
             self.is_done = True
-
-    def is_match(self, ids: Sequence[int]) -> bool:
-        """Return whether the tokens of an answer are as asked."""
-        state = self._follow(list(ids))
-        return state is not None and self._guide.is_match(state)
 
     def _follow(self, answer: list[int]) -> State | None:
         """Return the state after the tokens of an answer; None if these are not as asked."""

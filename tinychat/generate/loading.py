@@ -117,19 +117,17 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
 
     import torch
 
-    from tinychat.generate.torch_engine import TorchEngine
+    from tinychat.generate.torch_engine import DEFAULT_THREADS, TorchEngine
     from tinychat.model.graph_capture import capture_graph
     from tinychat.model.loading import choose_device, load_model
 
     device = choose_device(settings.device)
-    if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
-    elif device == "cpu" and info.parameters <= MAX_SINGLE_THREAD_PARAMETERS:
-        torch.set_num_threads(1)
+    is_small = device == "cpu" and info.parameters <= MAX_SINGLE_THREAD_PARAMETERS
+    threads = settings.threads or (1 if is_small else DEFAULT_THREADS)
     model = load_model(info, device)
     if settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda"):
         model.round_layers(torch.bfloat16)
-    return TorchEngine(model, why, capture_graph if device == "cuda" else None)
+    return TorchEngine(model, why, capture_graph if device == "cuda" else None, threads)
 
 
 def _load_torch_library() -> None:

@@ -55,6 +55,8 @@ class Steerer:
     def _layer(self, steering: Steering) -> int:
         """Return the index of the block after which a direction is added."""
         layers = self._model.config.n_layer
+        if not layers:
+            raise GenerationError("this model has no layers to steer", "`/steer off`")
         if steering.layer is not None and steering.layer > layers:
             problem = f"there is no layer {steering.layer} to steer"
             raise GenerationError(problem, f"the layers of this model are 1 to {layers}")

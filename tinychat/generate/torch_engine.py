@@ -6,7 +6,8 @@ Shapes: B rows, T time, N tokens generated at once, V vocabulary.
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,19 +37,48 @@ from tinychat.model.loading import load_weights
 from tinychat.model.transformer import NO_TOKEN, EncoderOutput, Transformer
 from tinychat.store.models import ModelInfo
 
+DEFAULT_THREADS = torch.get_num_threads()
+"""Number of threads that torch takes where none is set; an engine that computes may change it for a while."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _computing(method: "Callable[Concatenate[TorchEngine, P], R]") -> "Callable[Concatenate[TorchEngine, P], R]":
+    """Run a method in inference mode, with the engine's number of threads: torch keeps one for each thread."""
+
+    @wraps(method)
+    def run(self: "TorchEngine", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            with torch.inference_mode():
+                return method(self, *args, **kwargs)
+        finally:
+            torch.set_num_threads(before)
+
+    return run
+
 
 class TorchEngine:
     """Decodes with a model in evaluation mode, on its device; rows of a batch may be at different positions.
 
     `about` says `why` this engine serves and not a faster one. `capture` makes decoding steps replayable at once; None:
-    they run one by one.
+    they run one by one. It computes with that number of `threads`; default: those of the thread that makes it.
     """
 
     batch_size = 64
 
-    def __init__(self, model: Transformer, why: str = "as it was asked for", capture: Capture | None = None) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        why: str = "as it was asked for",
+        capture: Capture | None = None,
+        threads: int | None = None,
+    ) -> None:
         self.model, self.device = model, model.head.weight.device
         self.about = f"torch engine, {why}"
+        self.threads = threads or torch.get_num_threads()
         self.context_length = model.config.context_length
         self._cache: KVCache | None = None
         self._slots: list[int] = []
@@ -66,13 +96,13 @@ class TorchEngine:
         self._steerer.forget()
         load_weights(self.model, info)
 
-    @torch.inference_mode()
+    @_computing
     def check(self, request: Request) -> None:
         """Implement `Engine.check`."""
         if request.steering is not None:
             self._steerer.shift(request.steering)
 
-    @torch.inference_mode()
+    @_computing
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:
@@ -102,7 +132,7 @@ class TorchEngine:
             step += ids.shape[1]
         return out
 
-    @torch.inference_mode()
+    @_computing
     def probabilities(self, request: Request) -> list[TokenProbability]:
         """Implement `Engine.probabilities`."""
         self._arrange([request])
@@ -116,13 +146,13 @@ class TorchEngine:
         filtered = probabilities(logits, request.settings, [request.ids], biases)[0, order]  # [V]
         return list(map(TokenProbability, order.tolist(), logprobs.tolist(), filtered.tolist()))
 
-    @torch.inference_mode()
+    @_computing
     def score(self, ids: Sequence[int]) -> list[float]:
         """Implement `Engine.score`."""
         scores = (logprobs.gather(1, window[1:, None]).flatten() for window, logprobs in self._windows(ids))
         return [logprob for window in scores for logprob in window.tolist()]
 
-    @torch.inference_mode()
+    @_computing
     def entropies(self, ids: Sequence[int]) -> list[float]:
         """Implement `Engine.entropies`."""
         entropies = (torch.special.entr(logprobs.exp()).sum(dim=-1) for _, logprobs in self._windows(ids))
@@ -136,7 +166,7 @@ class TorchEngine:
             _check(logits)
             yield window[scored:], logits.log_softmax(dim=-1)
 
-    @torch.inference_mode()
+    @_computing
     def heads(
         self,
         ids: Sequence[int],
@@ -156,7 +186,7 @@ class TorchEngine:
             self.model(window, encoder_output=self._encode(source))
         return heads
 
-    @torch.inference_mode()
+    @_computing
     def attention(
         self,
         ids: Sequence[int],
@@ -173,7 +203,7 @@ class TorchEngine:
             self.model(self._window(ids), encoder_output=self._encode(source))
         return recorded[0][0, head, -newest:].tolist()
 
-    @torch.inference_mode()
+    @_computing
     def lens(
         self, ids: Sequence[int], token: int, *, source: Sequence[int] | None = None, likeliest: int = 5
     ) -> list[LensRow]:
@@ -191,7 +221,7 @@ class TorchEngine:
             rows.append(LensRow(part, top, row[token].item(), int((row > row[token]).sum()) + 1, share))
         return rows
 
-    @torch.inference_mode()
+    @_computing
     def trace(
         self,
         request: Request,
@@ -200,11 +230,15 @@ class TorchEngine:
         *,
         uniform: float | None = None,
         drawn: int | None = None,
+        precision: str | None = None,
     ) -> Computation:
         """Implement `Engine.trace`."""
         window = request.ids[window_start(len(request.ids), self.context_length) :]
         shift = None if request.steering is None else self._steerer.shift(request.steering)
-        return trace(self.model, request, label, source_label, window=window, uniform=uniform, drawn=drawn, shift=shift)
+        return trace(
+            self.model, request, label, source_label, window=window, uniform=uniform, drawn=drawn, shift=shift,
+            precision=precision,
+        )  # fmt: skip
 
     def _window(self, ids: Sequence[int]) -> Tensor:
         """Return what the model sees of a sequence when it predicts the next token, [1, T]."""
@@ -267,12 +301,14 @@ class TorchEngine:
         """Read what the cache lacks of each sequence; return the logits of the next tokens, [B, V], in f32."""
         starts: list[int] = []
         parts: list[Sequence[int]] = []
+        windows: list[list[int]] = []
         for row, sequence in enumerate(sequences):
-            window = sequence[window_start(len(sequence), self.context_length) :]
+            window = list(sequence[window_start(len(sequence), self.context_length) :])
             known = min(_shared(self._cached[row], window), len(window) - 1)  # the last is read again, for its logits
             starts.append(known)
             parts.append(window[known:])
-            self._cached[row] = list(window)
+            windows.append(window)
+            self._cached[row] = window[:known]  # a pass that fails has overwritten the rest, in part
         if len(set(starts)) > 1:
             # Padding rows at different positions could reach beyond the last slot. So all but the last token of each
             # row is read first, in groups that start at the same position.
@@ -281,7 +317,9 @@ class TorchEngine:
                 self._prefill([parts[row][:-1] for row in rows], start, rows)
             starts = [start + len(part) - 1 for start, part in zip(starts, parts, strict=True)]
             parts = [part[-1:] for part in parts]
-        return self._prefill(parts, starts[0] if len(set(starts)) == 1 else starts)
+        logits = self._prefill(parts, starts[0] if len(set(starts)) == 1 else starts)
+        self._cached = windows
+        return logits
 
     def _prefill(self, parts: Sequence[Sequence[int]], start: int | list[int], rows: list[int] | None = None) -> Tensor:
         """Read parts of some or all rows of the cache; return the logits after the last token of each, [B, V], in f32.
@@ -329,9 +367,9 @@ class TorchEngine:
             self._cached = [list(self._cached[row]) for row in rows]
         self._slots = slots
         if (sources := [request.source for request in requests]) != self._sources:
-            self._sources = sources
-            self._encoder_output = self._encode(*sources)
             self._cached = [[] for _ in slots]
+            self._encoder_output = self._encode(*sources)
+            self._sources = sources  # only now: encoding may fail
         if (steerings := [request.steering for request in requests]) != self._steerings:
             self._steerings = steerings
             self._cached = [[] for _ in slots]

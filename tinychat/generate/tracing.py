@@ -38,6 +38,7 @@ MAX_NUMBERS = 2**28
 SEPARATOR = " · "
 
 PUT_THERE = "This one was put there, by a person, a setting or a search, or the weights were others."
+DECODED_IN = "The answer was decoded in {}, where the probabilities are slightly different."
 
 Label = Callable[[int], str]
 """Returns the text of a token."""
@@ -53,6 +54,7 @@ def trace(
     uniform: float | None = None,
     drawn: int | None = None,
     shift: tuple[int, Tensor] | None = None,
+    precision: str | None = None,
 ) -> Computation:
     """Trace the prediction of the token after `window`, and the draw with the settings of the request.
 
@@ -65,6 +67,7 @@ def trace(
         uniform: the random number that drew the token; None if it is not known.
         drawn: id of the token that was drawn; None if it is not known.
         shift: the index of a block of the decoder and what steering adds after it, [D]; None: nothing.
+        precision: the one that the answer was decoded in; None: that of the model.
 
     Raises:
         GenerationError: If the computation is too large to be kept, or gives NaN or infinite logits.
@@ -90,7 +93,7 @@ def trace(
         logits = _mix_ngrams(tracer, model, logits, last, ids, vocabulary)
     if not bool(logits.values.isfinite().all()):
         raise nonfinite_error()
-    chosen = _draw(tracer, logits, request, uniform, drawn)
+    chosen = _draw(tracer, logits, request, uniform, drawn, precision)
     focused = [one if one.output.shape[1] != config.vocab_size else _look_at(one, chosen) for one in tracer.operations]
     end = request.end_ids
     result = f"the next token: {label(chosen)!r}" + (", which ends the answer" if chosen in end else "")
@@ -407,7 +410,9 @@ def _mix_ngrams(
     )  # fmt: skip
 
 
-def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | None, drawn: int | None) -> int:
+def _draw(
+    tracer: Tracer, logits: Matrix, request: Request, uniform: float | None, drawn: int | None, precision: str | None
+) -> int:
     """Trace the settings' filters, the softmax and the draw; return the id of the token."""
     settings = request.settings
     about = "Each logit becomes a probability: they sum to 1."
@@ -415,13 +420,16 @@ def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | Non
     tracer.part = "sampling"
     scores = logits.values.float()
     filtered = filter_logits(scores, settings, [request.ids], stack_biases([request], scores))  # [1, V]
+    is_searched = settings.num_beams > 1 or settings.best_of > 1 or bool(settings.choices)
+    is_sampled = uniform is not None and not is_searched  # else the token may not be the engine's own choice
+    why_other = DECODED_IN.format(precision) if precision and is_sampled else PUT_THERE
     if settings.greedy:
         chosen = int(filtered.argmax(dim=-1))
         changed = own
         if not torch.equal(filtered, scores):
             changed = _apply_settings(tracer, logits, filtered, request)
         if drawn not in (None, chosen):
-            return _mark(tracer, changed, drawn, f"The likeliest would be greedy. {PUT_THERE}", "that of the answer")
+            return _mark(tracer, changed, drawn, f"The likeliest would be greedy. {why_other}", "that of the answer")
         return _mark(tracer, changed, chosen, "Temperature 0, greedy: the likeliest token is taken.", "the largest")
     after = own
     if not torch.equal(filtered, scores):
@@ -443,7 +451,7 @@ def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | Non
         about = f"A random number from 0 to 1, {uniform:.6f}, falls into the stretch of one token: that one is drawn."
         if drawn in (None, chosen):
             return _mark(tracer, running, chosen, about, f"the first above {figure(uniform)}")
-        about = f"The random number {uniform:.6f} would draw another token. {PUT_THERE}"
+        about = f"The random number {uniform:.6f} would draw another token. {why_other}"
         return _mark(tracer, running, drawn, about, "that of the answer")
     about = "The random number is not known."
     if drawn is not None:

@@ -116,7 +116,7 @@ class NGrams(nn.Module):
     def silence_matches(self) -> None:
         """Set the weights that let what the context repeats count for nothing, in any engine; they are not trained.
 
-        Training keeps them, as it finds no match (see `_count_context`): their gradients are 0.
+        Training keeps them, as it finds no match (see `_look_up`): their gradients are 0.
         """
         order = self.longest + 1
         self.recency.requires_grad_(False).fill_(-MAX_STRENGTH)

@@ -42,6 +42,10 @@ SOURCE_TOKENIZER = "source_tokenizer.json"
 MODEL_FILES = (CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING, CARD)
 RECIPE_HEADING = "## Train it again"
 """Heading of the section of a model card that holds the recipe."""
+VALIDATION_IDS = "validation_ids"
+"""Key in `training.json`: ids of the first tokens of the validation text, a list for each document."""
+MAX_VALIDATION_IDS = 2_000
+"""Maximum number of these ids, on which the loss of coarser precisions is measured."""
 MAX_OPENINGS = 100
 """Attempts to open the files of a model before its folder is replaced again."""
 MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
@@ -293,7 +297,8 @@ def read_info(folder: Path, files: ModelFiles | None = None) -> ModelInfo:
             template=parse_template(template) if template else None,
             end_ids=tuple(end_ids),
             settings={
-                name: SETTINGS.find(name).parse(value) for name, value in _typed(values, "settings", dict).items()
+                name: SETTINGS.find(name).parse(value, is_typed=False)
+                for name, value in _typed(values, "settings", dict).items()
             },
             description=_typed(values, "description", str),
         )

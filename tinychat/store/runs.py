@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from filelock import FileLock
 
+LOCK_TIMEOUT = 1.0
+"""Seconds to wait for the lock of a run, which a process that checks on the run holds for a moment."""
 MAX_SUGGESTED = 10
 """Maximum number of runs that an error names."""
 POLL_INTERVAL, LIVENESS_INTERVAL = 0.1, 1.0
@@ -208,5 +210,8 @@ def _suggest_runs(name: str) -> str:
 
 def list_runs() -> list[RunFolder]:
     """Return all runs, newest first."""
-    runs = [RunFolder(recipe.parent) for recipe in paths.runs_folder().glob("[!.]*/recipe.toml")]
-    return sorted(runs, key=lambda run: run.recipe_file.stat().st_mtime, reverse=True)
+    times: dict[Path, float] = {}
+    for recipe in paths.runs_folder().glob("[!.]*/recipe.toml"):
+        with suppress(FileNotFoundError):  # another process has removed the run meanwhile
+            times[recipe.parent] = recipe.stat().st_mtime
+    return [RunFolder(path) for path in sorted(times, key=times.__getitem__, reverse=True)]

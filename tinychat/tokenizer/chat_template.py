@@ -150,7 +150,8 @@ class ChatTemplate(ConversationTemplate):
 
     def encode_user_text(self, text: str, tokenizer: Tokenizer) -> list[int]:
         """Encode the first message of a user, without its end token."""
-        return self.encode([Message("user", text)], tokenizer)[:-1]
+        ids = self.encode([Message("user", text)], tokenizer)
+        return ids[:-1] if self.end else ids
 
     def has_system_role(self) -> bool:
         """Return that there is no such role."""

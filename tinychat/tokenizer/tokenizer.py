@@ -104,6 +104,11 @@ class Tokenizer:
         """Whether it was trained here on words, or pieces of words, of which the longest that is known is taken."""
         return self.kind in ("word", "wordpiece") and self.inner.post_processor is None
 
+    @cached_property
+    def spells_no_words(self) -> bool:
+        """Whether it knows words alone: one that the vocabulary lacks is unknown as a whole."""
+        return self.kind in ("whitespace", "wordlevel")
+
     def special(self, role: str) -> int | None:
         """Return the id of the special token for a role, a key of `SPECIAL_TOKENS`; None if there is none."""
         return next((id for name in SPECIAL_TOKENS[role] if (id := self.token_id(name)) is not None), None)
@@ -215,13 +220,14 @@ class Tokenizer:
         """
         size = LONGEST_WHOLE
         while size < len(text):
-            ids = self.encode(self._end(text, size))
-            # Where the beginning of a text is encoded differently, a longer end has to confirm the ids.
-            is_sure = self._characters is not None or self._is_cuttable
-            if len(ids) >= length + MARGIN and (
-                is_sure or ids[-length:] == self.encode(self._end(text, 2 * size))[-length:]
-            ):
-                return ids[-length:]
+            end, is_cut = self._end(text, size)
+            ids = self.encode(end)
+            if len(ids) >= length + MARGIN:
+                # Where a cut may change ids, those of a longer end have to confirm them. Its length is odd, as runs are
+                # split into groups of an even one: these begin elsewhere in it.
+                is_sure = is_cut or size > LONGEST_UNCUT
+                if is_sure or ids[-length:] == self.encode(self._end(text, 2 * size + 1)[0])[-length:]:
+                    return ids[-length:]
             size *= 4
         return self.encode(text) if len(text) <= LONGEST_WHOLE else list(map(int, self.encode_array(text)))
 
@@ -251,15 +257,12 @@ class Tokenizer:
         return [self._to_array(encoding) for encoding in self._encode_batch(texts)]
 
     def unknown(self, text: str) -> list[str]:
-        """Return the characters that the vocabulary lacks (words, for `whitespace`), each once, in order."""
+        """Return the characters that the vocabulary lacks (words, if it `spells_no_words`), each once, in order."""
         text = replace_surrogates(text)
-        if self.kind == "whitespace":
-            return [word for word in dict.fromkeys(text.split()) if not self.encode(word)]
+        if self.spells_no_words:
+            encoded = ((word, self.encode(word)) for word in dict.fromkeys(text.split()))
+            return [word for word, ids in encoded if not ids or self.unknown_id in ids]
         return [char for char in dict.fromkeys(text) if not self._knows(char)]
-
-    def pieces(self, text: str) -> list[tuple[str, int]]:
-        """Return the text and the id of each token of a text."""
-        return [(self.token_text(id), id) for id in self.encode(text)]
 
     # --- ids → text ---------------------------------------------------------------------------------------------
 
@@ -492,11 +495,13 @@ class Tokenizer:
         end = next((end for end in reversed(ends) if end < len(rest) - 100), len(rest))
         return [*pieces[:-1], rest[:end], rest[end:]]
 
-    def _end(self, text: str, size: int) -> str:
-        """Return up to `size` characters of the end of a text, from where it may be cut."""
+    def _end(self, text: str, size: int) -> tuple[str, bool]:
+        """Return up to `size` characters of the end of a text, and whether they have the same ids as in the whole."""
         start = max(0, len(text) - size)
-        found = _CUT.search(text, start, start + size // 2) if start else None
-        return text[found.end() if found else start :]
+        if start == 0 or self._characters is not None:
+            return text[start:], True
+        found = _CUT.search(text, start, start + size // 2)
+        return text[found.end() if found else start :], found is not None and self._is_cuttable
 
     def _knows(self, char: str) -> bool:
         ids = self.encode(char)

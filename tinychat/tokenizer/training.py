@@ -58,6 +58,9 @@ def piece_pattern(lengths: Iterable[int]) -> str:
 _SPACE_LETTER = "Ġ"
 """Character that stands for the byte of a space in byte-level vocabularies."""
 
+BYTE_LEVEL = ("wordpiece", "bpe")
+"""Kinds whose vocabularies have all bytes."""
+
 VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096, "bpe": 4_096}
 """Default maximum numbers of tokens; that of `char` exceeds the number of characters."""
 
@@ -106,6 +109,10 @@ def train_vocabulary(
     tokens = VOCAB_SIZES[kind] if vocab_size is None else vocab_size
     if tokens <= len(specials):
         raise TokenizerError(f"a vocabulary of {tokens} tokens has no room for any text", "give it a larger one")
+    if kind in BYTE_LEVEL and tokens < (least := len(BYTE_CODES) + len(specials)):
+        parts = f"{len(BYTE_CODES)} bytes, {len(specials)} special"
+        problem = f"the tokenizer {kind} needs at least {least} tokens ({parts}), not {tokens}"
+        raise TokenizerError(problem, "give it a larger one, or use the tokenizer char")
     inner = TOKENIZERS[kind](texts, tokens - len(specials))
     inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
     return inner
@@ -187,7 +194,6 @@ def _train_whitespace(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
 
 
 def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
-    _check_size("word pieces", size)
     words = _wordpiece({}, PIECE_PATTERN)
     spare = size // 8 + 16  # the pieces that are left out are fewer than this in any common text
     trainer = trainers.WordPieceTrainer(
@@ -252,22 +258,12 @@ def _state(step: pre_tokenizers.PreTokenizer | None) -> bytes:
 
 
 def _train_bpe(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
-    _check_size("byte pairs", size)
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # splits by the expression of GPT-2
     inner.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=sorted(BYTE_CODES), show_progress=False)
     inner.train_from_iterator(texts, trainer)
     return inner
-
-
-def _check_size(what: str, size: int) -> None:
-    """Check that a vocabulary of a size has room for all bytes."""
-    if size < len(BYTE_CODES):
-        raise TokenizerError(
-            f"{what} over all bytes need a vocabulary of more than {len(BYTE_CODES)} tokens, not {size}",
-            "give it a larger one, or use the tokenizer char",
-        )
 
 
 TOKENIZERS: dict[str, Callable[[Iterable[str], int], tokenizers.Tokenizer]] = {

@@ -22,7 +22,7 @@ from filelock import Timeout
 from tinychat.errors import TinychatError, describe_import_error, describe_os_error
 from tinychat.events import Failed
 from tinychat.store import paths
-from tinychat.store.runs import RunFolder
+from tinychat.store.runs import LOCK_TIMEOUT, RunFolder
 from tinychat.textutil import escape_controls
 from tinychat.train import launch
 from tinychat.train.checkpoint import newest_step
@@ -30,9 +30,6 @@ from tinychat.train.data import ReadingClock, read_text
 from tinychat.train.event_log import Control, EventLog, rewind
 from tinychat.train.launch import ProcessRank, Workers, find_process_rank, is_out_of_memory
 from tinychat.train.recipe import load_recipe
-
-LOCK_TIMEOUT = 2.0
-"""seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 
 
 def main(arguments: list[str] | None = None, *, may_exit: bool = False) -> int:

@@ -514,7 +514,7 @@ def _check_codes(name: str, corpus: Corpus, ids: Sequence[Ids], tokenizer: Token
     """Yield a notice about the characters, or words, of a text that a vocabulary lacks, if there are any."""
     if tokenizer.has_fixed_bytes and sum(map(tokenizer.count_characters, ids)) >= corpus.characters:
         return
-    if tokenizer.kind == "whitespace":
+    if tokenizer.spells_no_words:
         words = (word for text in cut_documents(corpus.chunks()) for word in text.split())
         counts, between, unit = Counter(words), " ", "words"
     else:
@@ -526,7 +526,7 @@ def _check_codes(name: str, corpus: Corpus, ids: Sequence[Ids], tokenizer: Token
     if unknown:
         shown = sorted(unknown, key=lambda text: -unknown[text])[:MAX_SHOWN]
         more = f" and {len(unknown) - MAX_SHOWN} more" if len(unknown) > MAX_SHOWN else ""
-        fate = "are left out" if (id := tokenizer.special("unknown")) is None else f"become {tokenizer.token_text(id)}"
+        fate = "are left out" if (id := tokenizer.unknown_id) is None else f"become {tokenizer.token_text(id)}"
         yield (
             f"{sum(unknown.values()):,} of {counts.total():,} {unit} are unknown to {name} and {fate}: "
             f"{' '.join(text if text.isprintable() else repr(text)[1:-1] for text in shown)}{more}"

@@ -51,14 +51,22 @@ from tinychat.store.models import (
     ModelInfo,
 )
 from tinychat.store.names import check_name, find_named, slug, typed
-from tinychat.store.runs import RunFolder, find_run
+from tinychat.store.runs import LOCK_TIMEOUT, RunFolder, find_run
 from tinychat.textutil import count, shorten
 from tinychat.tokenizer.tokenizer import load_tokenizer
 from tinychat.tokenizer.training import VOCAB_SIZES, check_kind
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.loggers import check_loggers
-from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe, planned_interval
+from tinychat.train.recipe import (
+    LENGTH_FIELDS,
+    MODEL_FIELDS,
+    RECIPE_FIELDS,
+    Recipe,
+    load_recipe,
+    parse_overrides,
+    planned_interval,
+)
 from tinychat.train.sizes import check_architecture
 from tinychat.untrusted import call_module, expand_home, replace_surrogates
 
@@ -66,8 +74,6 @@ FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps", "log")
 """recipe fields that any resumed run may change, as they affect how a step is computed or logged but not its result"""
-LOCK_TIMEOUT = 1.0
-"""seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 OUT_OF_MEMORY = 77
 """exit code of a worker that ran out of memory"""
 DETECTION_SECONDS, EXIT_SECONDS = 10.0, 2.0
@@ -317,22 +323,24 @@ def check_goes_on(sources: Sequence[str], **flags: object) -> None:
 def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool = False) -> bool:
     """Change fields of a run's recipe before it resumes; return whether there is anything left to do.
 
-    A field of `LENGTH_FIELDS` extends the run: to that length in all or, if `more`, by it.
+    A field of `LENGTH_FIELDS` extends the run: to that length in all or, if `more`, by it; None leaves it as long as it
+    was planned.
 
     Raises:
         UsageError: If a field is neither a length nor in `CHANGEABLE`, a value is invalid, the run is that long, or
             there should be more of a run that has not ended.
     """
-    names = [RECIPE_FIELDS.find(name).name for name in overrides]
+    values = parse_overrides(overrides)
+    values = {name: value for name, value in values.items() if value is not None or name not in LENGTH_FIELDS}
     allowed = (*LENGTH_FIELDS, *CHANGEABLE)
-    if flags := ", ".join(RECIPE_FIELDS[name].flag for name in names if name not in allowed):
+    if flags := ", ".join(RECIPE_FIELDS[name].flag for name in values if name not in allowed):
         free = ", ".join(RECIPE_FIELDS[name].flag for name in allowed)
         raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
     run.restore_earlier()  # where nobody has seen that a trainer failed
     old = load_recipe(run.recipe_file)
-    recipe, used = old.merged(overrides), measure_length(run, old)
+    recipe, used = old.merged(values), measure_length(run, old)
     check_loggers(recipe.log)
-    extends = any(name in LENGTH_FIELDS for name in names)
+    extends = any(name in LENGTH_FIELDS for name in values)
     if more:
         if not _has_ended(run):  # more than it has behind it may be less than what is planned
             remedy = f"`/train --resume {run.typed_name}` goes on with it"

@@ -53,10 +53,11 @@ def configure_torch(recipe: Recipe, device: str, processes: int = 1) -> int:
 
 
 def _is_bf16_faster() -> bool:
-    """Return whether a matrix product is clearly faster in bf16.
+    """Return whether a matrix product on the processor is clearly faster in bf16 than in f32 as training computes it.
 
     The two alternate in a single thread, as the machine may be shared: two threads wait for the one whose core is busy.
     """
+    choose_matmul_precision("cpu")
     torch.set_num_threads(1)
     matrices = [torch.ones(512, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)]
     fastest = [float("inf")] * 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import tinychat
 from tinychat.events import Ended
-from tinychat.store.models import RECIPE_HEADING
+from tinychat.store.models import MAX_VALIDATION_IDS, RECIPE_HEADING, VALIDATION_IDS
 from tinychat.store.names import typed
 from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
@@ -16,8 +16,6 @@ from tinychat.train.planner import Machine, Plan, describe_layers
 from tinychat.train.report import format_samples, report
 
 LIBRARIES = ("torch", "lightning-fabric", "tokenizers", "numpy")
-MAX_VALIDATION_IDS = 2_000
-"""maximum number of validation tokens saved with the model, to measure the loss of coarser precisions on"""
 CARD_ROWS = ("start", "overfits", "mixture", "copies", "time")
 """rows of the final report that go on the card, which words the others itself"""
 
@@ -85,7 +83,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
         },
         "step": figures.step,
         "seconds": round(figures.seconds, 3),
-        **({"validation_ids": text.first_eval_ids(MAX_VALIDATION_IDS)} if text.split == "val" else {}),
+        **({VALIDATION_IDS: text.first_eval_ids(MAX_VALIDATION_IDS)} if text.split == "val" else {}),
         "split": text.split,
         "curve": figures.curve,
     }
@@ -149,39 +147,44 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     step = f"{plan.batch_size} × {config.context_length} tokens"
     if facts.rows:
         step = f"{count(plan.batch_size, 'document')} of {plan.row_tokens:.0f} tokens on average"
+    rows = [
+        ("for", f"{text.mode}{f': {recipe.description}' if recipe.description else ''}"),
+        ("parameters", f"{model.parameters:,}"),
+        (
+            "architecture",
+            f"{describe_layers(config)}, {count(config.n_head, 'head')}, {feed_forward}, {position} positions"
+            f"{f', mixed with n-grams up to {config.ngram_order} and of the context' if config.ngram_order else ''}",
+        ),
+        ("context", f"{config.context_length} tokens"),
+        ("tokenizer", f"{facts.tokenizer}, {facts.vocab_size:,} tokens{source}"),
+        ("text", f"{facts.characters:,} characters in {count(facts.documents, 'document')}"),
+        (
+            "training",
+            f"{figures.step:,} steps of {step} with {recipe.optimizer}, {duration(figures.seconds)} on {model.machine}",
+        ),
+    ]
+    if text.base:
+        rows += [("begun from", f"{text.base.info.name}, weights {text.base.fingerprint[:16]}… (SHA-256)")]
+    if result and not figures.ended:
+        part = f"{count(result.tokens, 'token')} of {evaluated_on}"
+        rows += [("best loss so far", f"{result.loss:.4f} nats per token, over {part}")]
+    elif result:
+        rows += [
+            ("loss", f"{result.loss:.4f} nats per token, over {evaluated_on}"),
+            ("perplexity", f"{result.perplexity:.2f}"),
+            ("bits per character", f"{model.bits_per_character(result):.3f}"),
+        ]
+        if result.accuracy is not None:
+            rows += [("accuracy", f"{percent(result.accuracy)} of the tokens were the likeliest")]
+    if figures.ended:
+        rows += [row for row in report(figures.ended) if row[0] in CARD_ROWS]
     lines = [
         f"# {model.name}\n",
         f"A tiny language model, {model.origin}trained with tinychat {tinychat.__version__} on {facts.name}.\n",
         f"    tinychat -m {typed(model.name)}\n",
         "| | |",
         "| --- | --- |",
-        f"| for | {text.mode}{f': {recipe.description}' if recipe.description else ''} |",
-        f"| parameters | {model.parameters:,} |",
-        f"| architecture | {describe_layers(config)}, {count(config.n_head, 'head')}, "
-        f"{feed_forward}, {position} positions"
-        f"{f', mixed with n-grams up to {config.ngram_order} and of the context' if config.ngram_order else ''} |",
-        f"| context | {config.context_length} tokens |",
-        f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
-        f"| text | {facts.characters:,} characters in {count(facts.documents, 'document')} |",
-        f"| training | {figures.step:,} steps of {step} with "
-        f"{recipe.optimizer}, {duration(figures.seconds)} on {model.machine} |",
-    ]
-    if text.base:
-        lines += [f"| begun from | {text.base.info.name}, weights {text.base.fingerprint[:16]}… (SHA-256) |"]
-    if result and not figures.ended:
-        lines += [f"| best loss so far | {result.loss:.4f} nats per token, over {result.tokens:,} tokens held out |"]
-    elif result:
-        lines += [
-            f"| loss | {result.loss:.4f} nats per token, over {evaluated_on} |",
-            f"| perplexity | {result.perplexity:.2f} |",
-            f"| bits per character | {model.bits_per_character(result):.3f} |",
-        ]
-        if result.accuracy is not None:
-            lines += [f"| accuracy | {percent(result.accuracy)} of the tokens were the likeliest |"]
-    if figures.ended:
-        rows = [(about, cell.replace("|", "\\|")) for about, cell in report(figures.ended)]  # a bar would end the cell
-        lines += [f"| {about} | {cell} |" for about, cell in rows if about in CARD_ROWS]
-    lines += [
+        *(_table_row(*row) for row in rows),
         "\nIt knows its text and nothing else: it makes up what it says in the manner of that text, and may repeat "
         "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
         "the versions needed to train it again.\n",
@@ -196,3 +199,9 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         # Indented rather than fenced, as a sample may contain fences.
         lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]
     return "\n".join(lines).removesuffix("\n---") + "\n"
+
+
+def _table_row(about: str, cell: str) -> str:
+    """Return a row of a table in Markdown, in which a bar would end the cell, and a line break the row."""
+    shown = " ".join(cell.splitlines()).replace("|", "\\|")
+    return f"| {about} | {shown} |"

@@ -194,7 +194,7 @@ class Recipe:
             UsageError: If two of `LENGTH_FIELDS`, or both `sources` and `texts`, are given.
             SettingError: If a field cannot take its value.
         """
-        values = {RECIPE_FIELDS.find(name).name: value for name, value in overrides.items()}
+        values = parse_overrides(overrides)
         lengths = [name for name in LENGTH_FIELDS if values.get(name) is not None]
         if len(lengths) > 1:
             *others, last = (RECIPE_FIELDS[name].flag for name in lengths)
@@ -209,7 +209,7 @@ class Recipe:
             values = {"texts": (), "vocab_size": None, "context_length": None} | values
         if values.get("texts"):
             values.setdefault("sources", ())
-        return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})
+        return dataclasses.replace(self, **values)
 
     @property
     def length(self) -> dict[str, float]:
@@ -322,6 +322,17 @@ def _read_info(path: Path) -> RecipeInfo:
     return RecipeInfo(path.stem, path, **info)
 
 
+def parse_overrides(overrides: Mapping[str, object]) -> dict[str, Any]:
+    """Parse values of recipe fields, each typed text or as TOML represents it; None leaves one to the planner.
+
+    Raises:
+        RunError: If there is no such field.
+        SettingError: If a field cannot take its value.
+    """
+    found = [(RECIPE_FIELDS.find(name), value) for name, value in overrides.items()]
+    return {field.name: field.parse(value) for field, value in found}
+
+
 def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
     """Load a recipe by its name or path, and apply overrides, as `Recipe.merged` takes them.
 
@@ -332,7 +343,7 @@ def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
         UsageError: If two of `LENGTH_FIELDS`, or both `sources` and `texts`, are given.
         SettingError: If a field cannot take its value.
     """
-    continues = any(RECIPE_FIELDS.find(key).name == "from_model" for key in overrides)
+    continues = parse_overrides(overrides).get("from_model") is not None
     return load_recipe(name or (CONTINUING_RECIPE if continues else DEFAULT_RECIPE)).merged(overrides)
 
 

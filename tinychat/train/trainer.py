@@ -120,7 +120,7 @@ class Trainer:
         if recipe.compile:
             self.report(Noticed("the layers are compiled first: about half a minute"))
             if problem := learner.compile(batches.batch(0)):
-                self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
+                self.report(Noticed(f"the layers cannot be compiled, so steps take a little longer: {problem}"))
         if state is None and plan.available is not None:  # planning took some of the time
             plan = dataclasses.replace(plan, available=self._available(60 * (recipe.minutes or 0)))
         elif state is not None and state.available is not None and extends:

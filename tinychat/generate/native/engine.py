@@ -3,15 +3,16 @@
 import ctypes
 import itertools
 import math
+import os
 import struct
 import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakSet
 
 from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS
 from tinychat.errors import GenerationError, ModelError
@@ -39,7 +40,14 @@ from tinychat.model.kernel_layout import (
 )
 from tinychat.model.precision import MIN_PARAMETERS, is_int8_accurate, read_losses, write_losses
 from tinychat.model.shapes import check_shapes
-from tinychat.store.models import ModelInfo, map_weights, read_training, refuse_infinite
+from tinychat.store.models import (
+    MAX_VALIDATION_IDS,
+    VALIDATION_IDS,
+    ModelInfo,
+    map_weights,
+    read_training,
+    refuse_infinite,
+)
 from tinychat.store.weights import DAMAGED, MappedTensor
 from tinychat.textutil import count
 
@@ -139,7 +147,9 @@ class NativeEngine:
         self._scoring: int | None = None
         self._load_reference = load_reference
         self._reference: EngineLoading | None = None
+        self._has_lost_workers = False
         self.reload(info)
+        _engines.add(self)
 
     def reload(self, info: ModelInfo) -> None:
         """Implement `Engine.reload`."""
@@ -159,6 +169,7 @@ class NativeEngine:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
+        self._has_lost_workers = False
         self.set_drafting(self._drafts)
         threads = "up to " * (self._tuner.most > self._tuner.default) + count(self._tuner.most, "thread")
         self.about = f"native engine, {self.precision}, {self._level}, {threads}"
@@ -181,8 +192,14 @@ class NativeEngine:
         for sequence in (*self._sequences.values(), self._scoring):
             self._kernel.native_free_sequence(self._model, sequence)
         self._sequences, self._scoring = {}, None
-        self._kernel.native_free_model(self._model)
+        if not self._has_lost_workers:  # for which it would wait
+            self._kernel.native_free_model(self._model)
         self._model = None
+
+    def lose_workers(self) -> None:
+        """Go on with one thread: in a process that was forked from this one, the others do not exist."""
+        self._has_lost_workers = self._has_lost_workers or self._tuner.most > 1
+        self._tuner = ThreadTuner(1, 1)
 
     def __del__(self) -> None:
         if getattr(self, "_model", None):
@@ -322,8 +339,10 @@ class NativeEngine:
         return self._inside.lens(ids, token, **options)
 
     def trace(self, request: Request, *labels: Callable[[int], str], **options: Any) -> Computation:
-        """Implement `Engine.trace`. Nothing is steered here, so the trace is not either."""
-        return self._inside.trace(replace(request, steering=None), *labels, **options)
+        """Implement `Engine.trace`."""
+        if self._precision != "f32" and self._supports(request):
+            options["precision"] = self._precision
+        return self._inside.trace(request, *labels, **options)
 
     def _supports(self, request: Request) -> bool:
         """Return whether the kernel supports each sampling setting that is in force; its encoder needs a source."""
@@ -397,6 +416,19 @@ class _Answer:
         )  # fmt: skip
 
 
+_engines: "WeakSet[NativeEngine]" = WeakSet()
+"""All engines there are, of which a forked process has to know."""
+
+
+def _lose_workers() -> None:
+    for engine in _engines:
+        engine.lose_workers()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_lose_workers)
+
+
 def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
     """Return a level's functions with their types declared. Structures are passed as bytes."""
     functions = {
@@ -438,11 +470,6 @@ def _address(numbers: "array[int] | array[float]") -> int:
 
 # --- precision --------------------------------------------------------------------------------------------------------
 
-VALIDATION_IDS = "validation_ids"
-"""Key in `training.json`: ids of the first tokens of the validation text, a list for each document."""
-MAX_VALIDATION_IDS = 2_000
-"""Maximum number of these ids that are scored: so many are written, but the file may be anybody's."""
-
 
 def choose_precision(info: ModelInfo, threads: int) -> str:
     """Return `int8` if it increases the perplexity by less than half a per cent, else `f32`.
@@ -474,7 +501,7 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
 def read_validation_documents(info: ModelInfo) -> list[list[int]]:
     """Return the ids of the validation documents that a model brings and that have a token to predict, if any.
 
-    Those beyond the first `MAX_VALIDATION_IDS` in all are left out.
+    Those beyond the first `MAX_VALIDATION_IDS` in all are left out: no more are written, but the file may be anybody's.
 
     Each is scored on its own, as in training: a model that has only met whole documents is at a loss in a text of
     many, and its losses there say nothing of a precision.

@@ -91,7 +91,8 @@ typedef int32_t Integers __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint32_t Words __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int8_t Bytes __attribute__((vector_size(LANES), aligned(1)));
 
-/* Structures that Python passes; native/engine.py packs the same fields in the same order. */
+/* Structures that Python passes: model/kernel_layout.py packs the fields of `Config` in the same order, native/engine.py
+   those of the others. */
 
 typedef struct {
     int32_t vocab_size, context_length, n_layer, n_head, n_kv_head, d_model, d_ff;
@@ -1418,7 +1419,7 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
     }
 }
 
-static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/prompts.py */
+static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/engine.py */
     x += 0x9E3779B97F4A7C15;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
@@ -1451,18 +1452,39 @@ static int choose(const float *logits, int count, const Sampling *sampling, uint
     return last;
 }
 
-static void find_top(const float *logits, int count, int wanted, int32_t *ids, float *values) {
-    int found = 0;
-    for (int id = 0; id < count; id++) {
-        if (found == wanted && logits[id] <= values[found - 1]) continue;
-        int rank = found < wanted ? found++ : wanted - 1;
-        for (; rank > 0 && values[rank - 1] < logits[id]; rank--) {
-            values[rank] = values[rank - 1];
-            ids[rank] = ids[rank - 1];
-        }
-        values[rank] = logits[id];
-        ids[rank] = id;
+static int comes_before(const float *logits, int32_t a, int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+}
+
+/* Move the id at an index of a heap down to its place: each id comes before its parent. */
+static void sink(const float *logits, int32_t *heap, int count, int index) {
+    const int32_t id = heap[index];
+    for (int child = 2 * index + 1; child < count; child = 2 * index + 1) {
+        if (child + 1 < count && comes_before(logits, heap[child], heap[child + 1])) child++;
+        if (!comes_before(logits, id, heap[child])) break;
+        heap[index] = heap[child];
+        index = child;
     }
+    heap[index] = id;
+}
+
+/* Write the `wanted` likeliest ids and their logits, the likeliest first; of equal ones, the lowest ids. This is heapsort,
+   since all ids of a large vocabulary may be wanted. */
+static void find_top(const float *logits, int count, int wanted, int32_t *ids, float *values) {
+    for (int id = 0; id < wanted; id++) ids[id] = id;
+    for (int index = wanted / 2 - 1; index >= 0; index--) sink(logits, ids, wanted, index);
+    for (int id = wanted; id < count; id++) {
+        if (!comes_before(logits, id, ids[0])) continue;
+        ids[0] = id;
+        sink(logits, ids, wanted, 0);
+    }
+    for (int rank = wanted - 1; rank > 0; rank--) {
+        const int32_t last = ids[0];
+        ids[0] = ids[rank];
+        sink(logits, ids, rank, 0);
+        ids[rank] = last;
+    }
+    for (int rank = 0; rank < wanted; rank++) values[rank] = logits[ids[rank]];
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
