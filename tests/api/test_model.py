@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,7 +76,32 @@ def test_texts_are_those_of_json_lines(loaded: Model, letters: Path, capfd: pyte
 def test_odd_values_are_taken(loaded: Model) -> None:
     numbers = {"seed": np.int64(3), "temperature": np.float32(1), "top_k": np.int32(4)}
     assert loaded.generate("ab", **numbers).seed == 3  # type: ignore[arg-type]
+    assert len(loaded.generate("ab", logprobs=np.int64(3), max_tokens=1).tokens[0].top) == 3  # type: ignore[call-overload]
     assert loaded.generate("a\ud800b", max_tokens=2).notices == ("unknown to this model, left out: '�'",)
+
+
+def test_texts_that_are_typed_for_no_value_are_texts(loaded: Model, letters: Path) -> None:
+    assert loaded.generate("ab", begin="none", max_tokens=6, seed=1).text.startswith("none")
+    assert loaded.stream("ab", stop="-").answer.settings.stop == ("-",)
+    assert tinychat.load(letters, stop="none").settings.stop == ("none",)
+
+
+def test_greedy_false_samples(letters: Path) -> None:
+    model = tinychat.load(letters, engine="torch", temperature=0.5)
+    chat = model.chat(greedy=True, max_tokens=3)
+    assert chat.say("ab").settings.temperature == 0
+    assert chat.say("ab", greedy=False).settings.temperature == 0.5
+    greedy = tinychat.load(letters, engine="torch", greedy=True)
+    assert greedy.generate("ab", greedy=False, max_tokens=3).settings.temperature == 0.8
+
+
+def test_greedy_false_samples_where_the_model_is_greedy(letters: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(letters, tmp_path / "greedy")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"settings": {"temperature": 0}}), encoding="utf-8")
+    assert tinychat.load(folder).settings.greedy
+    assert tinychat.load(folder, greedy=False).settings.temperature == 0.8
+    assert tinychat.load(folder).generate("ab", greedy=False, max_tokens=3).settings.temperature == 0.8
 
 
 @pytest.mark.slow
@@ -124,6 +150,30 @@ def test_a_stream_left_early_is_a_turn_and_leaves_the_model_sound(loaded: Model)
         next(again)
     assert again.answer.finish_reason == "interrupted"
     assert loaded.generate("abc", seed=1).text == whole
+
+
+def test_the_last_reference_to_a_stream_of_a_chat_makes_its_turn(loaded: Model) -> None:
+    chat = loaded.chat(seed=3)
+    for _ in chat.stream("abc"):
+        break
+    assert [(len(one.tokens), one.finish_reason) for one in chat.answers] == [(1, "interrupted")]
+    assert chat.turns == [("abc", chat.answers[0].text)]
+    stream = chat.stream("abc")
+    next(stream)
+    assert len(chat.turns) == 1
+    chat.say("abc")  # ends the open one first
+    assert [one.finish_reason for one in chat.answers] == ["interrupted", "interrupted", "length"]
+    del stream
+    assert len(chat.turns) == 3
+
+
+def test_an_error_before_the_first_token_leaves_no_turn(loaded: Model) -> None:
+    chat = loaded.chat(seed=3)
+    for _ in range(2):
+        with pytest.raises(tinychat.TinychatError):
+            chat.say("abc", choices=["中文"])
+    assert chat.turns == chat.answers == []
+    assert chat.say("abc").text == loaded.chat(seed=3).say("abc").text
 
 
 def test_streams_take_turns_and_threads_wait(loaded: Model) -> None:
@@ -212,11 +262,17 @@ def test_a_score_is_that_of_the_command(loaded: Model) -> None:
             "there is no setting 'temprature'\ndid you mean temperature?",
         ),
         (lambda model: model.generate("x", temperature="hot"), "temperature takes a number from 0 to 100, not 'hot'"),
+        (lambda model: model.generate("x", temperature=np.array([1.0, 2.0])), "temperature takes a number"),
+        (lambda model: model.generate("x", logprobs=1.5), "logprobs takes a whole number of at least 0, not 1.5"),
+        (lambda model: model.generate("x", greedy=True, temperature=1.2), "greedy is true, and the temperature 1.2"),
         (lambda model: model.stream("x", device="cuda"), "device takes effect when a model is loaded\n"),
         (lambda model: model.chat().say("x", logprobs=-1), "logprobs takes a whole number of at least 0, not -1"),
         (lambda model: model.score(""), "nothing can be predicted"),
         (lambda model: model.generate(["x", 3]), "a text is wanted, not 3"),
         (lambda model: model.chat(turns=[("x", None)]), "a text is wanted, not None"),
+        (lambda model: model.chat(turns=[{"role": "user", "content": "x"}]), "a turn is a prompt and its answer"),
+        (lambda model: model.chat(turns=["hi"]), "a turn is a prompt and its answer, not 'hi'"),
+        (lambda model: model.to_html([("hi",)]), "a turn is a prompt and its answer"),
         (lambda model: tinychat.load("nobody"), "there is no model 'nobody'"),
         (lambda model: tinychat.load(top_q=1), "there is no setting 'top_q'"),
     ],

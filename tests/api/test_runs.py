@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tinychat
@@ -99,6 +100,8 @@ def test_waiting_has_an_end(write_run: Callable[..., RunFolder]) -> None:
     ("call", "message"),
     [
         (lambda: tinychat.train("nowhere.txt"), "there is no file, folder or known data set 'nowhere.txt'"),
+        (lambda: tinychat.train("x" * 5000), "the run cannot start: xxx"),
+        (lambda: tinychat.train("nowhere.txt", steps=np.int64(1)), "there is no file, folder or known data"),
         (lambda: tinychat.train("-"), "- is the standard input of a command"),
         (lambda: tinychat.train(Path(__file__), d_modle=3), "a recipe has no field 'd_modle'\ndid you mean d_model"),
         (lambda: tinychat.train(Path(__file__), steps=0), "steps takes a whole number of at least 1 or auto, not 0"),

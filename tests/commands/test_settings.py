@@ -76,6 +76,15 @@ def test_quotation_marks_keep_the_spaces_around_a_beginning(talk: Talk, line: st
     assert talk.session.settings.current.begin == ("Oh, " if '"' in line else "Oh,")
 
 
+def test_quotation_marks_keep_a_word_for_no_value(talk: Talk) -> None:
+    for typed, value in (('"- "', "- "), ('"none"', "none"), ("none", None), ("'-'", "-"), ("-", None)):
+        talk.do(f"/begin {typed}")
+        assert talk.session.settings.current.begin == value
+        (now, *_) = suggest_values(talk.session, SETTINGS["begin"])
+        talk.do(f"/begin {now.text}")
+        assert talk.session.settings.current.begin == value
+
+
 def test_quotation_marks_and_an_equals_sign_belong_to_a_pattern(talk: Talk) -> None:
     for pattern in ('"[a-z]+"', "=+"):
         talk.do(f"/regex {pattern}")
@@ -189,7 +198,8 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "stop"), [('" end"', " end"), ("'.'", "."), ('"', '"'), ('""x""', '"x"'), ("'", "'")]
+    ("typed", "stop"),
+    [('" end"', " end"), ("'.'", "."), ('"', '"'), ('""x""', '"x"'), ("'", "'"), ('"-"', "-"), ("'none'", "none")],
 )
 def test_a_stop_text_is_typed_in_quotation_marks_or_not(talk: Talk, typed: str, stop: str) -> None:
     for line in (f"/stop {typed}", f"/set stop {typed}"):

@@ -28,6 +28,7 @@ from tinychat.config.settings import (
     UiOptions,
     UiOptionStore,
     describe_sampling,
+    parse_changes,
 )
 from tinychat.errors import RunError, SettingError, UsageError
 
@@ -51,6 +52,43 @@ from tinychat.errors import RunError, SettingError, UsageError
 )
 def test_typed_text_and_json_values_are_parsed(name: str, typed: object, value: object) -> None:
     assert SETTINGS.find(name).parse(typed) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "typed", "value"),
+    [
+        ("begin", "- ", "- ", "- "),
+        ("begin", "-", None, "-"),
+        ("system", "None", None, "None"),
+        ("stop", "off", (), ("off",)),
+        ("stop", None, (), ()),
+        ("ban", "-", (), ("-",)),
+        ("top_k", "none", None, None),
+    ],
+)
+def test_a_word_for_no_value_is_a_text_in_json_and_python(name: str, raw: object, typed: object, value: object) -> None:
+    assert SETTINGS[name].parse(raw) == typed
+    assert SETTINGS[name].parse(raw, is_typed=False) == value
+    assert getattr(Settings(**{name: value}), name) == value
+    store = SettingStore()
+    store.replace({name: value}, Origin.MODEL)
+    assert getattr(store.current, name) == value
+
+
+def test_greedy_is_temperature_0_and_false_goes_back_to_sampling() -> None:
+    def changes(**values: object) -> dict[str, object]:
+        return parse_changes(values, Settings(temperature=0), at_loading=None, last_temperature=0.7)
+
+    assert changes(greedy=True, temperature=0) == changes(greedy=True) == {"temperature": 0.0}
+    assert changes(greedy=False) == {"temperature": 0.7}
+    assert changes(greedy=False, temperature=1.2) == {"temperature": 1.2}
+    assert changes(greedy=None) == {}
+    assert parse_changes({"greedy": False}, Settings(temperature=0.3), at_loading=None) == {}
+    for values in ({"greedy": True, "temperature": 1.2}, {"greedy": False, "temperature": 0}):
+        with pytest.raises(UsageError, match="greedy is temperature 0"):
+            changes(**values)
+    with pytest.raises(UsageError, match="greedy takes true or false, not 1"):
+        changes(greedy=1)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_pickle_is_refused_at_once(name: str) -> None:
     began = time.process_time()
-    with pytest.raises(ValueError, match=r"pickle|instruction|no classes|expected|count|not enough"):
+    with pytest.raises(ValueError, match=r"pickle|instruction|no classes|expected|count|not enough|64 bits"):
         parse_pickle(HOSTILE[name])
     assert time.process_time() - began < 5
 

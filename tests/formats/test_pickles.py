@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tinychat.errors import ModelError
-from tinychat.formats.pickles import read_torch
+from tinychat.formats.pickles import parse_pickle, read_torch
 
 STORAGE = ("storage", torch.FloatStorage, "0", "cpu", 4)
 VALUES = (1.0, 2.0, 3.0, 4.0)
@@ -48,6 +48,13 @@ def test_the_name_of_a_storage_is_a_text(tmp_path: Path) -> None:
         archive.writestr("m/data.pkl", nested + b"(X\x07\0\0\0storageX\3\0\0\0F32h(NNtQ.")
     with pytest.raises(ModelError, match="damaged pickle"):
         read_torch(tmp_path / "m.pt")
+
+
+@pytest.mark.parametrize("number", [10**5000, -(2**64)], ids=("huge", "65 bits"))
+def test_a_whole_number_has_64_bits(number: int) -> None:
+    assert parse_pickle(pickle.dumps({"a": 2**64 - 1}, 2)) == {"a": 2**64 - 1}
+    with pytest.raises(ValueError, match="it has a whole number of more than 64 bits"):
+        parse_pickle(pickle.dumps({"a": number}, 2))
 
 
 def test_a_tensor_is_mapped(tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ def service(letters: Path) -> Iterator[Service]:
     service.scheduler.join()
 
 
-def get(service: Service, headers: Mapping[str, str | bytes]) -> tuple[int, Any]:
-    """Ask for the models; return the status and the JSON of the response."""
+def ask(
+    service: Service, headers: Mapping[str, str | bytes], method: str = "GET", path: str = "/v1/models"
+) -> tuple[int, dict[str, str], bytes]:
+    """Send a request without a body; return the status, the headers and the body of the response."""
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> MutableMapping[str, Any]:
@@ -36,13 +38,20 @@ def get(service: Service, headers: Mapping[str, str | bytes]) -> tuple[int, Any]
         sent.append(message)
 
     scope = {
-        "type": "http", "method": "GET", "path": "/v1/models", "query_string": b"", "http_version": "1.1",
+        "type": "http", "method": method, "path": path, "query_string": b"", "http_version": "1.1",
         "headers": [
             (name.encode(), value.encode() if isinstance(value, str) else value) for name, value in headers.items()
         ],
     }  # fmt: skip
     asyncio.run(service(scope, receive, send))
-    return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
+    found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def get(service: Service, headers: Mapping[str, str | bytes]) -> tuple[int, Any]:
+    """Ask for the models; return the status and the JSON of the response."""
+    status, _, body = ask(service, headers)
+    return status, json.loads(body)
 
 
 @pytest.mark.parametrize("key", ["sesame", "sésame ouvre-toi", "ключ", "a\udcff"], ids=ascii)
@@ -74,6 +83,47 @@ def test_only_addresses_of_this_machine_may_ask(service: Service, headers: dict[
     assert found == status
     if status != 200:
         assert told["error"]["type"] == "invalid_request_error"
+
+
+ALLOWED = "access-control-allow-origin"
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization, x-any"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_allowed"),
+    [
+        ("http://localhost:3000", True), ("https://127.0.0.1", True), ("http://[::1]:8080", True),
+        ("http://example.com", False), ("http://localhost.example.com", False), ("null", False),
+    ],
+)  # fmt: skip
+def test_the_web_pages_that_may_ask_may_read(service: Service, origin: str, is_allowed: bool) -> None:
+    for path in ("/v1/models", "/v1/models/nothing", "/health"):
+        status, headers, _ = ask(service, {"host": "localhost", "origin": origin}, path=path)
+        assert (status != 403) == is_allowed
+        assert headers.get(ALLOWED) == (origin if is_allowed else None)
+    sent = {"host": "localhost", "origin": origin} | PREFLIGHT
+    status, headers, _ = ask(service, sent, "OPTIONS", "/v1/chat/completions")
+    assert (status == 200) == is_allowed
+    assert headers.get(ALLOWED) == (origin if is_allowed else None)
+    assert headers["access-control-allow-headers"] == "authorization, x-any"
+
+
+def test_a_web_page_that_has_the_key_may_read_wherever_it_is_from(letters: Path) -> None:
+    settings = SettingStore()
+    service = Service(OpenModel(str(letters), settings), settings.current, ServerOptions(api_key="sesame"))
+    page = {"host": "localhost", "origin": "http://example.com"}
+    assert ask(service, page | PREFLIGHT, "OPTIONS", "/v1/completions")[0] == 200
+    for sent, status in ((page, 401), (page | {"authorization": "Bearer sesame"}, 200)):
+        found, headers, _ = ask(service, sent)
+        assert (found, headers[ALLOWED]) == (status, "*")
+    assert ALLOWED not in ask(service, page, path="/health")[1]  # which needs no key
+    service.scheduler.stop(0)
+    service.scheduler.join()
+
+
+def test_a_wrong_method_is_told_the_right_one(service: Service) -> None:
+    status, headers, _ = ask(service, {}, path="/v1/completions")
+    assert (status, headers["allow"]) == (405, "POST")
 
 
 def test_settings_that_the_model_ignores_are_reported_at_the_start(letters: Path) -> None:

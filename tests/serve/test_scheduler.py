@@ -13,7 +13,7 @@ from tinychat.errors import GenerationError
 from tinychat.events import Finished
 from tinychat.generate.answer import Answer
 from tinychat.generate.stream import Batch
-from tinychat.serve.scheduler import AnswerJob, EngineError, Event, Job, Scheduler
+from tinychat.serve.scheduler import AnswerJob, EngineError, Event, Job, Scheduler, Scored, ScoreJob
 from tinychat.session.open_model import OpenModel
 
 
@@ -73,6 +73,22 @@ def test_answers_of_several_sequences_leave_a_place_and_get_theirs(letters: Path
     assert take([64, 1], [64, 1]) == []
     assert take([1, 1, 1], [64, 1]) == []  # it gets the places that it waits for
     assert take([1], [64, 1]) == [0]
+
+
+def test_a_long_score_does_not_hold_a_short_one(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.serve.scheduler.SCORING_SECONDS", 0)
+    scored = Queue[int]()
+
+    def post(_: Job, new: list[Event]) -> None:
+        for one in new:
+            if isinstance(one, Scored | Exception):
+                scored.put(len(one.ids) if isinstance(one, Scored) else 0)
+
+    def job(length: int) -> ScoreJob:
+        return ScoreJob(post, time.monotonic() + 60, encode=lambda model: [1] * length, top_logprobs=1)
+
+    scheduler.submit([job(100), job(3), job(5)])
+    assert [scored.get(timeout=20) for _ in range(3)] == [3, 5, 100]
 
 
 def test_an_answer_that_cannot_end_leaves_those_that_wait(

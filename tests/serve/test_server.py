@@ -330,6 +330,30 @@ def test_without_a_key_only_this_machine_asks(wrong: Served) -> None:
     assert wrong.request("/v1/models", origin="http://localhost:3000")[0] == 200
 
 
+def test_a_seed_is_any_whole_number(wrong: Served) -> None:
+    def ask(seed: int) -> Any:
+        status, answer = wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 5, "seed": seed})
+        assert status == 200
+        return answer["choices"]
+
+    assert ask(-1) == ask(2**53)
+    assert ask(2**53 + 1) == ask(0)
+    assert len({str(ask(seed)) for seed in (-1, 0, 1 - 2**63)}) == 3
+
+
+def test_tokens_of_a_prompt_are_counted_also_if_nothing_is_generated(wrong: Served) -> None:
+    for prompt, number in (([5] * 40, 40), ("abc", 3), (["abc", "de"], 5)):
+        for more in ({}, {"echo": True}, {"echo": True, "logprobs": 0}):
+            _, answer = wrong.request("/v1/completions", {"prompt": prompt, "max_tokens": 0} | more)
+            assert answer["usage"] == {"prompt_tokens": number, "completion_tokens": 0, "total_tokens": number}
+
+
+def test_the_case_of_the_name_of_the_model_does_not_count(wrong: Served) -> None:
+    assert wrong.request("/v1/models/Letters")[1]["id"] == "letters"
+    _, answer = wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 1, "model": "LETTERS"})
+    assert answer["model"] == "letters"
+
+
 def test_who_lacks_the_key_gets_nothing(serve: Serve, letters: Path) -> None:
     served = serve(letters, api_key="sesame", host="0.0.0.0")
     for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "sesame"}):

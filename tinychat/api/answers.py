@@ -141,7 +141,7 @@ class Stream(Iterator[Token]):
         self._records, self._builder, self._advance, self._on_end = records, builder, advance, on_end
         self._waiting: deque[Record] = deque()
         self._lock = threading.Lock()
-        self._is_over = self._has_ended = False
+        self._is_over = self._has_failed = self._has_ended = False
 
     def __next__(self) -> Token:
         with self._lock:
@@ -154,7 +154,11 @@ class Stream(Iterator[Token]):
                 if self._is_over:
                     self._end()
                     raise StopIteration
-                self._is_over = not self._advance(self._records, self._waiting.append)
+                try:
+                    self._is_over = not self._advance(self._records, self._waiting.append)
+                except Exception:
+                    self._is_over = self._has_failed = True
+                    raise
 
     def close(self) -> None:
         """End the answer, as `interrupted` if it has not ended yet."""
@@ -165,9 +169,15 @@ class Stream(Iterator[Token]):
             self._end()
 
     def _end(self) -> None:
+        """Hand the answer over, unless an error came before its first token."""
         if not self._has_ended:
             self._has_ended = True
-            self._on_end(self.answer)
+            answer = self.answer
+            if answer.tokens or not self._has_failed:
+                self._on_end(answer)
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self

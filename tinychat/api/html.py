@@ -21,7 +21,7 @@ from tinychat.train.event_log import Progress
 _DARK = THEMES["dark"]
 COLOURS = {ACCENT: rgb(_DARK.cyan), WARNING: rgb(_DARK.yellow), ERROR: rgb(_DARK.red)}
 OPACITY = 0.45
-"""Of the shade of a token."""
+"""Opacity of the shade of a token."""
 HEAT = (90, 130, 246)
 """Colour of an attention weight of 1; smaller ones are more transparent."""
 MAX_CELLS = 64

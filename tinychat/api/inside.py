@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tinychat.api.answers import Answer
+from tinychat.api.arguments import check_whole
 from tinychat.commands.inspect import bar_chart, head_map, head_maps, lens_table, shade
 from tinychat.commands.results import BarChart, HeatMap, HeatMaps, Table
 from tinychat.errors import UsageError
@@ -243,8 +244,7 @@ def attention(model: OpenModel, answer: Answer, layer: int | None, head: int | N
     config, turn = model.config, answer.turn
     if cross and not config.encoder_decoder:
         raise UsageError(f"{model.name} has no encoder to look at", "`cross` is for translation models")
-    _check_number(layer, config.n_layer, "layer")
-    _check_number(head, config.n_head, "head")
+    layer, head = _check_number(layer, config.n_layer, "layer"), _check_number(head, config.n_head, "head")
     ids, source = ids_before(model, turn)
     window = ids[window_start(len(ids), model.engine.context_length) :]
     keys = list(source or ()) if cross else window
@@ -296,14 +296,20 @@ def _check_index(answer: Answer, index: int | None) -> int:
         raise UsageError("the answer is empty: no token can be looked into", "try another prompt or seed")
     if index is None:
         return most_surprising(answer.turn)
+    index = check_whole("index", index)
     if not -length <= index < length:
         raise UsageError(f"there is no token {index}: the answer has {count(length, 'token')}", "the first one is 0")
     return range(length)[index]
 
 
-def _check_number(number: int | None, most: int, name: str) -> None:
-    if number is not None and not 1 <= number <= most:
+def _check_number(number: int | None, most: int, name: str) -> int | None:
+    """Return the number of a layer or head, from 1; None means all."""
+    if number is None:
+        return None
+    number = check_whole(name, number)
+    if not 1 <= number <= most:
         raise UsageError(f"there is no {name} {number}", f"the {name}s of this model are 1 to {most}")
+    return number
 
 
 def _array(values: "list[float | None]") -> "NDArray[np.float64]":

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack, overload
 
 from tinychat.api.answers import Answer, AnswerBuilder, Stream
+from tinychat.api.arguments import check_text, check_turns, check_whole, to_plain
 from tinychat.api.keywords import SettingValues
 from tinychat.config.option import Origin
 from tinychat.config.settings import DEFAULT_MODEL, Settings, SettingStore, describe_sampling, parse_changes
@@ -25,8 +27,7 @@ from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
 from tinychat.session.open_model import OpenModel
 from tinychat.store.models import MARKS, list_models
-from tinychat.textutil import compact, count, escape_controls, one_line, quote
-from tinychat.untrusted import replace_surrogates
+from tinychat.textutil import compact, count, escape_controls, one_line
 
 if TYPE_CHECKING:
     from tinychat.api.inside import Attention, Lens, Score, Why
@@ -93,8 +94,10 @@ def load(model: str | os.PathLike[str] = DEFAULT_MODEL, **settings: Unpack[Setti
         GenerationError: If the settings ask for an engine that is not available.
     """
     store = SettingStore()
-    store.update(parse_changes(_plain(settings), store.current, at_loading=None), Origin.FLAG)
+    store.update(parse_changes(to_plain(settings), store.current, at_loading=None), Origin.FLAG, is_typed=False)
     opened = OpenModel(os.fsdecode(model), store)
+    if settings.get("greedy") is False:
+        store.sample(Origin.FLAG)  # also where the model's own settings are greedy
     _ = opened.engine  # wait for it: what is wrong with the weights is told here
     return Model(opened, store)
 
@@ -176,9 +179,9 @@ class Model:
             TokenizerError: If the model's chat template cannot be rendered.
             GenerationError: While iterating, if the model gave NaN or infinite logits.
         """
-        prompt, own = _check_text(prompt), self._settings(settings)
+        prompt, own = check_text(prompt), self._settings(settings)
         answer = self._opened.make_answer(
-            prompt, settings=lambda: own, seed=own.seed, top_logprobs=_check_logprobs(logprobs)
+            prompt, settings=lambda: own, seed=own.seed, top_logprobs=check_whole("logprobs", logprobs, 0)
         )
         return self._stream(prompt, answer)
 
@@ -214,9 +217,9 @@ class Model:
         """
         own = self._settings(settings)
         is_one = isinstance(prompts, str) or not isinstance(prompts, Iterable)
-        texts = [_check_text(prompt) for prompt in ([prompts] if is_one else prompts)]
+        texts = [check_text(prompt) for prompt in ([prompts] if is_one else prompts)]
         seed = fresh_seed() if own.seed is None else own.seed
-        top_logprobs = _check_logprobs(logprobs)
+        top_logprobs = check_whole("logprobs", logprobs, 0)
         builders: dict[generate_answer.Answer, AnswerBuilder] = {}
 
         def begin() -> Iterator[generate_answer.Answer]:
@@ -248,8 +251,8 @@ class Model:
             The conversation, to say something in.
 
         Raises:
-            UsageError: If the model takes no instructions, there is no such setting, or it can only be given to
-                `tinychat.load`.
+            UsageError: If a turn is no prompt and answer, the model takes no instructions, there is no such setting, or
+                it can only be given to `tinychat.load`.
             SettingError: If a setting has a wrong value.
         """
         own = self._settings(settings)
@@ -270,7 +273,7 @@ class Model:
         from tinychat.api import inside
 
         with self._alone():
-            return inside.score(self._opened, _check_text(text))
+            return inside.score(self._opened, check_text(text))
 
     def why(self, prompt: str | Answer, index: int | None = None, **settings: Unpack[SettingValues]) -> "Why":
         """Show what a token of an answer could have been, and how likely that was, before and after the filters.
@@ -311,8 +314,7 @@ class Model:
         """
         from tinychat.api import inside
 
-        if likeliest < 1:
-            raise UsageError(f"likeliest takes a whole number of at least 1, not {likeliest!r}")
+        likeliest = check_whole("likeliest", likeliest, 1)
         answer = self._answer(prompt, settings)
         with self._alone():
             return inside.lens(self._opened, answer, index, likeliest)
@@ -352,16 +354,13 @@ class Model:
             chat: a conversation that the page begins with, or prompts and answers. Default: none.
 
         Raises:
-            UsageError: If a prompt or an answer is no text.
+            UsageError: If a turn is no prompt and answer, or one of them is no text.
             ModelError: If the page knows no such model.
             TokenizerError: If the page does not know its tokenizer.
         """
         from tinychat.formats.page import render_page
 
-        turns = chat.turns if isinstance(chat, Chat) else chat
-        return render_page(
-            self._opened.info, chat=[(_check_text(prompt), _check_text(answer)) for prompt, answer in turns]
-        )
+        return render_page(self._opened.info, chat=check_turns(chat.turns if isinstance(chat, Chat) else chat))
 
     def close(self) -> None:
         """Free the weights; the next call loads them again."""
@@ -376,7 +375,7 @@ class Model:
     def _answer(self, prompt: str | Answer, settings: SettingValues) -> Answer:
         """Return the answer to a prompt, or one that is given, if it is of this model."""
         if not isinstance(prompt, Answer):
-            return self.generate(_check_text(prompt), **settings)
+            return self.generate(check_text(prompt), **settings)
         if settings:
             raise UsageError(f"the answer has settings of its own: {', '.join(settings)}", "give a prompt")
         if prompt.model != self._opened.reference:
@@ -386,7 +385,9 @@ class Model:
     def _settings(self, values: Mapping[str, object], base: Settings | None = None) -> Settings:
         """Return the settings of a call."""
         base = base or self._store.current
-        return replace(base, **parse_changes(_plain(values), self._store.current, at_loading=AT_LOADING))
+        last_temperature = self._store.last_temperature
+        changes = parse_changes(to_plain(values), base, at_loading=AT_LOADING, last_temperature=last_temperature)
+        return replace(base, **changes)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -428,9 +429,9 @@ class Chat:
         self.answers: list[Answer] = []
         """The answers so far, each with its `prompt`, without those that the conversation began with."""
         self._settings = settings
-        earlier = (Turn(_check_text(prompt), saved_text=_check_text(answer)) for prompt, answer in turns)
+        earlier = (Turn(prompt, saved_text=answer) for prompt, answer in check_turns(turns))
         self._dialogue = Dialogue(model._opened, settings.seed, earlier)
-        self._open: Stream | None = None
+        self._open: weakref.ref[Stream] | None = None  # weak, so that the caller's last reference ends the answer
 
     def say(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Answer:
         """Say something, and return the answer.
@@ -454,17 +455,19 @@ class Chat:
     def stream(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Stream:
         """Say something, and return the answer token by token; what there is of it when it ends becomes a turn.
 
-        Arguments and errors are those of `say`. An answer that is still open is ended first.
+        Arguments and errors are those of `say`. An answer that is still open is ended first. An error before the first
+        token leaves no turn.
         """
-        prompt, own = _check_text(prompt), self.model._settings(settings, self._settings)
-        top_logprobs = _check_logprobs(logprobs)
-        if self._open is not None:
-            self._open.close()
+        prompt, own = check_text(prompt), self.model._settings(settings, self._settings)
+        top_logprobs = check_whole("logprobs", logprobs, 0)
+        if self._open is not None and (stream := self._open()):
+            stream.close()
         answer = self._dialogue.make_answer(
             prompt, lambda: own, seed=own.seed if "seed" in settings else None, top_logprobs=top_logprobs
         )
-        self._open = self.model._stream(prompt, answer, on_end=self._add)
-        return self._open
+        stream = self.model._stream(prompt, answer, on_end=self._add)
+        self._open = weakref.ref(stream)
+        return stream
 
     @property
     def turns(self) -> list[tuple[str, str]]:
@@ -485,21 +488,3 @@ class Chat:
 
         turns = (html.turn(one.prompt, one.tokens) for one in self.answers)
         return html.box(*turns, html.shade_legend(), html.line(self.model.name))
-
-
-def _check_text(text: object) -> str:
-    """Return a text that any tokenizer takes: halves of characters, which Python's texts may hold, become `�`."""
-    if not isinstance(text, str):
-        raise UsageError(f"a text is wanted, not {quote(text)}")
-    return replace_surrogates(text)
-
-
-def _plain(values: Mapping[str, object]) -> dict[str, object]:
-    """Return settings with Python's own numbers in place of numpy's."""
-    return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
-
-
-def _check_logprobs(logprobs: int) -> int:
-    if isinstance(logprobs, bool) or not isinstance(logprobs, int) or logprobs < 0:
-        raise UsageError(f"logprobs takes a whole number of at least 0, not {logprobs!r}")
-    return logprobs

@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tinychat.api.arguments import to_plain
 from tinychat.api.keywords import RecipeValues
 from tinychat.corpus.sources import STDIN, split_weight
-from tinychat.errors import RunError, UsageError, check_torch
+from tinychat.errors import RunError, UsageError, check_torch, describe_os_error
 from tinychat.events import Ended, Event, Failed
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.store.runs import POLL_INTERVAL, RunFolder, follow, list_runs
-from tinychat.textutil import duration, one_line
+from tinychat.textutil import duration, one_line, shorten
 
 if TYPE_CHECKING:
     import subprocess
 
     from tinychat.api.model import Model
 
+MAX_PROBLEM = 200
+"""Maximum number of characters of what the system says about a file."""
 WATCH_INTERVAL = 0.5
 """Seconds between two pictures of a run that is watched."""
 
@@ -55,7 +58,7 @@ def train(
         SourceError: If a source cannot be found or read.
         UsageError: If there is nothing to train on, or arguments exclude each other.
         SettingError: If a field has a wrong value.
-        RunError: If the name is taken, or there is no such recipe, field or run.
+        RunError: If the name is taken, there is no such recipe, field or run, or a file cannot be read or written.
         ModelError: If there is no such model to start from, or two choices of the architecture contradict each other.
         TokenizerError: If there is no such tokenizer.
     """
@@ -71,16 +74,18 @@ def train(
         if texts or name or recipe or out:
             raise UsageError("a run goes on as it began", "resume takes a name, and a new length")
         folder = find_resumable(resume)
-        is_left = not folder.is_running() and change_recipe(folder, fields)
+        is_left = not folder.is_running() and change_recipe(folder, to_plain(fields))
         return Run(folder, launch(folder, stop_with_parent=True, started=started) if is_left else None)
     recipe_name = None if recipe is None else os.fsdecode(recipe)
-    chosen = choose_recipe(recipe_name, {**fields, **({"sources": texts} if texts else {})})
-    return Run(
-        *start_run(
+    chosen = choose_recipe(recipe_name, {**to_plain(fields), **({"sources": texts} if texts else {})})
+    try:
+        folder, process = start_run(
             chosen, name, recipe_name=None if texts else recipe_name, out=None if out is None else Path(out),
             stop_with_parent=True, started=started,
-        )
-    )  # fmt: skip
+        )  # fmt: skip
+    except OSError as error:  # such as a full disk, or a name that is too long
+        raise RunError(f"the run cannot start: {shorten(describe_os_error(error), MAX_PROBLEM)}") from None
+    return Run(folder, process)
 
 
 class Run:

@@ -20,8 +20,8 @@ NAME_AND_VALUE = re.compile(r"(?P<name>[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P<value>\S.*
 """`temperature 0.5`, `temperature=0.5` or `temperature: 0.5`."""
 
 
-def change(session: Session, name: str, value: object) -> Change:
-    """Change a setting; one that a model is loaded with reloads the open model.
+def change(session: Session, name: str, value: object, *, is_typed: bool = True) -> Change:
+    """Change a setting; one that a model is loaded with reloads the open model. `is_typed`: see `Option.parse`.
 
     Raises:
         UsageError: If there is no such setting, or it is one of the UI options.
@@ -31,12 +31,12 @@ def change(session: Session, name: str, value: object) -> Change:
     if setting.name in UI_OPTIONS:
         remedy = f"`tinychat {setting.flag}`, or config.toml"
         raise UsageError(f"{setting.spelling} is chosen when tinychat starts", remedy)
-    if setting.name == "system" and setting.parse(value) and session.info is not None:
+    if setting.name == "system" and setting.parse(value, is_typed=is_typed) and session.info is not None:
         session.model.check_system()
     before, old = session.settings.current, _show(session, setting)
-    if setting.merge is not None and (texts := setting.parse(value)):
+    if setting.merge is not None and (texts := setting.parse(value, is_typed=is_typed)):
         value = setting.merge(getattr(session.settings.current, setting.name), texts)
-    session.settings.set(setting.name, value)
+    session.settings.set(setting.name, value, is_typed=is_typed)
     session.reload_model(before)
     return Change(setting.spelling, old, _show(session, setting))
 
@@ -69,15 +69,18 @@ def _show(session: Session, setting: Option) -> str:
     return setting.show(getattr(session.settings.current, setting.name))
 
 
-def _unquoted(setting: Option | None, text: str) -> str:
-    """Return a typed value without the quotation marks that only keep its spaces."""
-    return unquote(text) if setting is not None and setting.quoted else text
+def _change_typed(session: Session, name: str, text: str) -> Change:
+    """Change a setting to a typed value; quotation marks keep its spaces, or a word that would stand for no value."""
+    setting = SETTINGS.get(name)
+    value = unquote(text) if setting is not None and setting.quoted else text
+    return change(session, name, value, is_typed=value == text)
 
 
 def _typed(setting: Option, value: object) -> str:
-    """Return a value as it is typed after the command: in quotation marks if it would lose its own, or its spaces."""
+    """Return a value as it is typed after the command: in quotation marks if it would be another without them."""
     typed = setting.typed(value)
-    return typed if _unquoted(setting, typed.strip()) == typed or not setting.quoted else f'"{typed}"'
+    is_plain = not setting.quoted or (unquote(typed.strip()) == typed and bool(setting.parse(typed)) == bool(value))
+    return typed if is_plain else f'"{typed}"'
 
 
 def suggest_values(session: Session, setting: Option) -> Iterator[Suggestion]:
@@ -95,7 +98,7 @@ def _setting_command(setting: Option) -> Command:
         if setting.kind is not tuple and not (setting.quoted or setting.check):
             text = text.removeprefix("=").strip()
         if text:
-            return change(session, setting.name, _unquoted(setting, text))
+            return _change_typed(session, setting.name, text)
         origin = ORIGIN_NAMES[session.settings.origin(setting.name)]
         source = f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"
         return Message((f"{setting.spelling} {_show(session, setting)}",), (setting.help, source))
@@ -164,7 +167,7 @@ def set_(session: Session, text: str) -> Result:
     if (match := NAME_AND_VALUE.fullmatch(text)) is None:
         setting = SETTINGS.find(text.rstrip("=: "))
         return _setting_command(setting).function(session, "")
-    return change(session, match["name"], _unquoted(SETTINGS.get(match["name"]), match["value"].strip()))
+    return _change_typed(session, match["name"], match["value"].strip())
 
 
 @command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=first_word(_complete_set))

@@ -181,23 +181,25 @@ class Option:
             return f"it must be at most {self._most}"
         return "" if abs(value) <= sys.float_info.max else "it must be finite"
 
-    def parse(self, raw: object) -> Any:
-        """Parse typed text, or a JSON or TOML value.
+    def parse(self, raw: object, *, is_typed: bool = True) -> Any:
+        """Parse a value that is typed, as a flag, a command, a variable or in TOML, where words mean no value.
+
+        One of JSON or Python, which have null and None, is parsed with `is_typed=False`: the text `none` is a text.
 
         Raises:
             SettingError: If it has the wrong type, is not among the choices or is out of bounds.
         """
         try:
-            return self._parse_texts(raw) if self.kind is tuple else self._parse_scalar(raw)
+            return self._parse_texts(raw, is_typed) if self.kind is tuple else self._parse_scalar(raw, is_typed)
         except (ValueError, OverflowError):
             raise SettingError(self.name, self.expected, raw) from None
 
-    def _parse_scalar(self, raw: object) -> Any:
+    def _parse_scalar(self, raw: object, is_typed: bool) -> Any:
         """Parse a value of any type but tuple; raises a ValueError or an OverflowError if it is invalid."""
         word = raw.strip().lower() if isinstance(raw, str) else raw
         if word in self.choices:
             return word
-        if self._is_absent(word):
+        if self._is_absent(raw, is_typed):
             return None
         if self.kind is bool:
             truth = BOOLEANS.get(word) if isinstance(word, str) else raw
@@ -219,9 +221,9 @@ class Option:
         if self.check is not None and (fault := self.check(text)):
             raise SettingError(self.name, self.expected, raw, fault)
 
-    def _parse_texts(self, raw: object) -> tuple[str, ...] | None:
+    def _parse_texts(self, raw: object, is_typed: bool) -> tuple[str, ...] | None:
         """Parse one typed text, or a list from JSON or TOML; raises a ValueError if it is invalid."""
-        if self._is_absent(raw.lower() if isinstance(raw, str) else raw):
+        if self._is_absent(raw, is_typed):
             return None if self.default is None else ()
         texts = raw
         if isinstance(raw, str):
@@ -242,12 +244,19 @@ class Option:
                 raise SettingError(self.name, self.expected, word, "it stands alone" * self._is_absent(word))
         return words
 
-    def _is_absent(self, word: object) -> bool:
-        """Return whether a word means no value; numbers that the planner chooses accept `none` as well as `auto`."""
-        if not self.optional:
+    def _is_absent(self, raw: object, is_typed: bool = True) -> bool:
+        """Return whether a value means none; numbers that the planner chooses accept `none` as well as `auto`.
+
+        Free text does only if it is typed, without spaces around it.
+        """
+        if raw is None or not self.optional:
+            return self.optional
+        is_free = self.kind in (str, tuple) and not self.choices
+        if is_free and not is_typed:
             return False
+        word = (raw if is_free else raw.strip()).lower() if isinstance(raw, str) else raw
         others = ABSENT if self.absent in ABSENT or self.kind in (int, float) else ()
-        return word is None or word in (self.absent, *others)
+        return word in (self.absent, *others)
 
     def show(self, value: Any) -> str:
         """Format a value for display; `–` for none."""
@@ -317,14 +326,14 @@ class Options(dict[str, Option]):
         """Return the names of the options in some sections."""
         return tuple(name for name, one in self.items() if one.section in sections)
 
-    def parse_fields(self, instance: object) -> None:
-        """Parse the fields of a frozen dataclass that declares these options, in place.
+    def parse_fields(self, instance: object, *, is_typed: bool = True) -> None:
+        """Parse the fields of a frozen dataclass that declares these options, in place; `is_typed`: see `Option.parse`.
 
         Raises:
             SettingError: If a value has the wrong type or is out of bounds.
         """
         for name, one in self.items():
-            object.__setattr__(instance, name, one.parse(getattr(instance, name)))
+            object.__setattr__(instance, name, one.parse(getattr(instance, name), is_typed=is_typed))
 
 
 def _bound(value: float) -> str:
@@ -383,7 +392,8 @@ class LayeredOptions(Generic[T]):
 
     `current` is a frozen snapshot, replaced as a whole when a value changes: any thread may read it at any time.
     Methods that take names raise the table's error if one is unknown, those that take values a SettingError if one is
-    invalid. `make` creates a snapshot from values by name; for those left out it uses the defaults.
+    invalid; `is_typed` is that of `Option.parse`. `make` creates a snapshot from values by name; for those left out it
+    uses the defaults.
     """
 
     def __init__(self, options: Options, make: Callable[..., T]) -> None:
@@ -392,20 +402,20 @@ class LayeredOptions(Generic[T]):
         self.current: T
         self._refresh()
 
-    def set(self, name: str, raw: object, origin: Origin = Origin.COMMAND) -> Any:
+    def set(self, name: str, raw: object, origin: Origin = Origin.COMMAND, *, is_typed: bool = True) -> Any:
         """Set one option from typed text or a JSON value, and return the parsed value."""
         name = self._options.find(name).name
-        self.update({name: raw}, origin)
+        self.update({name: raw}, origin, is_typed=is_typed)
         return self._layers[origin][name]
 
-    def update(self, values: Mapping[str, object], origin: Origin) -> None:
+    def update(self, values: Mapping[str, object], origin: Origin, *, is_typed: bool = True) -> None:
         """Set several options, all or none."""
-        self._layers[origin].update(self._parse(values))
+        self._layers[origin].update(self._parse(values, is_typed))
         self._refresh()
 
     def replace(self, values: Mapping[str, object], origin: Origin) -> None:
-        """Set several options, all or none, and drop all other values of the same origin."""
-        self._layers[origin] = self._parse(values)
+        """Set several options to parsed values, all or none, and drop all other values of the same origin."""
+        self._layers[origin] = self._parse(values, is_typed=False)
         self._refresh()
 
     def reset(self, name: str | None = None) -> None:
@@ -430,9 +440,9 @@ class LayeredOptions(Generic[T]):
         for name, one in self._options.items():
             yield one, getattr(self.current, name), self.origin(name)
 
-    def _parse(self, values: Mapping[str, object]) -> dict[str, Any]:
+    def _parse(self, values: Mapping[str, object], is_typed: bool) -> dict[str, Any]:
         found = [(self._options.find(name), value) for name, value in values.items()]
-        return {one.name: one.parse(value) for one, value in found}
+        return {one.name: one.parse(value, is_typed=is_typed) for one, value in found}
 
     def _refresh(self) -> None:
         self.current = self._make(**{name: value for layer in self._layers.values() for name, value in layer.items()})

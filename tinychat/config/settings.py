@@ -302,7 +302,7 @@ class Settings:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        SETTINGS.parse_fields(self)
+        SETTINGS.parse_fields(self, is_typed=False)
         if self.temperature < MIN_TEMPERATURE:
             object.__setattr__(self, "temperature", 0.0)
 
@@ -334,9 +334,16 @@ LOADING = SETTINGS.in_section("loading")
 """Settings that take effect when a model is loaded; changing one reloads it."""
 
 
-def parse_changes(values: Mapping[str, object], settings: Settings, *, at_loading: str | None) -> dict[str, Any]:
-    """Return the settings that some values change, by name; `greedy`, if it is true, is a temperature of 0.
+def parse_changes(
+    values: Mapping[str, object],
+    settings: Settings,
+    *,
+    at_loading: str | None,
+    last_temperature: float = SETTINGS["temperature"].default,
+) -> dict[str, Any]:
+    """Return the settings that some values of JSON or Python change, by name.
 
+    `greedy` is a temperature of 0 if it is true; false returns from greedy decoding to sampling, at `last_temperature`.
     If those that take effect when a model is loaded cannot change, `at_loading` says where they are given instead, with
     `{name}` and `{flag}` in it; None if they can.
 
@@ -348,16 +355,23 @@ def parse_changes(values: Mapping[str, object], settings: Settings, *, at_loadin
         if name == "greedy":
             continue
         setting = SETTINGS.find(name)
-        changes[setting.name] = setting.parse(value)
+        changes[setting.name] = setting.parse(value, is_typed=False)
         is_loaded = at_loading is not None and setting.name in LOADING
         if is_loaded and changes[setting.name] != getattr(settings, setting.name):
             remedy = (at_loading or "").format(name=setting.name, flag=setting.flag)
             raise UsageError(f"{setting.name} takes effect when a model is loaded", remedy)
-    greedy = values.get("greedy")
-    if greedy is True:
-        changes["temperature"] = 0.0
-    elif greedy not in (None, False):
+    greedy, temperature = values.get("greedy"), changes.get("temperature")
+    if greedy is None:
+        return changes
+    if not isinstance(greedy, bool):
         raise UsageError(f"greedy takes true or false, not {quote(greedy)}")
+    if temperature is not None and greedy != (temperature == 0):
+        problem = f"greedy is {str(greedy).lower()}, and the temperature {temperature:g}: greedy is temperature 0"
+        raise UsageError(problem, "give one of the two")
+    if greedy:
+        changes["temperature"] = 0.0
+    elif settings.greedy:
+        changes.setdefault("temperature", last_temperature)
     return changes
 
 
@@ -377,18 +391,19 @@ class SettingStore(LayeredOptions[Settings]):
     """Effective settings, each with its origin; remembers the last temperature above 0."""
 
     def __init__(self) -> None:
-        self._last_temperature = SETTINGS["temperature"].default
+        self.last_temperature: float = SETTINGS["temperature"].default
+        """The last temperature above 0."""
         super().__init__(SETTINGS, Settings)
 
     def sample(self, origin: Origin = Origin.COMMAND) -> None:
         """Return from greedy decoding to sampling, at the last temperature above 0."""
         if self.current.greedy:
-            self.set("temperature", self._last_temperature, origin)
+            self.set("temperature", self.last_temperature, origin)
 
     def _refresh(self) -> None:
         super()._refresh()
         if not self.current.greedy:
-            self._last_temperature = self.current.temperature
+            self.last_temperature = self.current.temperature
 
 
 DEFAULT_MODEL = "smalltalk"

@@ -254,15 +254,6 @@ def _read_tokenizer(content: Content) -> Tokenizer:
     prefix = "tokenizer.ggml."
     if "tokenizer.huggingface.json" in content.fields:
         return Tokenizer.from_json(content.get("tokenizer.huggingface.json", str))
-    tokenizer = _read_vocabulary(content, prefix)
-    adds_begin = content.get(prefix + "model", str) == "llama" or content.get(prefix + "pre", str, "") in BEGINNING
-    begin = content.get(prefix + "bos_token_id", int, -1)
-    if content.get(prefix + "add_bos_token", bool, adds_begin) and tokenizer.is_special(begin):
-        return Tokenizer.from_json(tokenizer.to_json(first=begin))
-    return tokenizer.with_specials((), tokenizer.vocab_size)
-
-
-def _read_vocabulary(content: Content, prefix: str) -> Tokenizer:
     model, tokens = content.get(prefix + "model", str), content.texts(prefix + "tokens")
     kinds = content.numbers(prefix + "token_type") or [1] * len(tokens)
     if len(kinds) != len(tokens):
@@ -300,8 +291,6 @@ def _read_settings(content: Content) -> dict[str, Any]:
     return settings
 
 
-BEGINNING = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral", "tekken")
-"""Splitters with which llama.cpp puts the begin token before a text, if a file does not say whether to."""
 OUR_TEMPLATE = "tinychat.template"
 
 

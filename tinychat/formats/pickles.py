@@ -19,6 +19,8 @@ from tinychat.untrusted import open_regular, read_bytes
 MAX_PICKLE = 4 << 20
 """Maximum size of a pickle in bytes; the numbers of tensors are not in it."""
 MAX_INSTRUCTIONS = 400_000
+MAX_BITS = 64
+"""Maximum number of bits of a whole number."""
 MAX_KEY = 1 << 31
 """Bound of whole numbers as keys: larger ones can be chosen so that all have one hash, and take time without end."""
 MAX_DIRECTORY = 4 << 20
@@ -86,6 +88,8 @@ def _run(data: bytes, functions: Functions, load: Callable[[Any], Any] | None) -
             raise ValueError(f"it is a pickle of more than {MAX_INSTRUCTIONS:,} instructions")
         name = instruction.name
         if name in LITERALS:
+            if isinstance(argument, int) and argument.bit_length() > MAX_BITS:  # Python writes no number of any size
+                raise ValueError(f"it has a whole number of more than {MAX_BITS} bits")
             stack.append(argument)
         elif name in CONSTANTS:
             stack.append(CONSTANTS[name])

@@ -60,9 +60,9 @@ class Format:
     read: Callable[[Path], ModelInfo] | None = None
     write: Callable[[ModelInfo, Path], None] | None = None
     suffix: str = ""
-    """Of the file that `write` makes; empty: it makes a folder."""
+    """Suffix of the file that is written; empty if it is a folder."""
     needs_torch: bool = True
-    """Whether `write` does."""
+    """Whether `write` needs torch."""
     caveat: Callable[[ModelInfo], str] = lambda info: ""
     """Return what is not the same in the other tool, in a line; empty if nothing is known."""
 

@@ -38,7 +38,7 @@ class TextFiles:
 
     tokenizer: Tokenizer
     template: JinjaTemplate | None = None
-    """of a chat model; None if it only continues texts"""
+    """Chat template; None if the model only continues texts."""
     end_ids: tuple[int, ...] = ()
     """Ids of tokens that end an answer."""
     settings: dict[str, Any] = field(default_factory=dict)

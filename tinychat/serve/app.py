@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -42,11 +44,11 @@ class Service:
     ) -> None:
         self.model, self.options, self.log = model, options, log
         self.settings = replace(settings, max_tokens=min(settings.max_tokens, options.max_answer))
-        """Of requests that do not say otherwise."""
+        """Settings of requests that name none."""
         self.scheduler = Scheduler(model, max_queue=options.max_queue, max_batch=options.max_batch)
         self.created = int(time.time())
         self.num_requests = 0
-        """Number of requests for answers that are there now."""
+        """Number of open requests for answers."""
         self._app = Starlette(
             routes=[
                 Route("/health", self._health),
@@ -57,11 +59,24 @@ class Service:
             ],
             exception_handlers={HTTPException: _http_error, ApiError: _api_error, Exception: _unexpected_error},
         )
+        names = "|".join(re.escape(f"[{name}]" if ":" in name else name) for name in (*LOCAL_NAMES, options.host))
+        self._app_for_pages = CORSMiddleware(
+            self._checked_app,
+            allow_origins=() if options.api_key is None else ("*",),  # a page that has the key may come from anywhere
+            allow_origin_regex=rf"[a-z][a-z0-9+.-]*://(?:{names})(?::\d+)?",
+            allow_methods=("GET", "POST"),
+            allow_headers=("*",),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request (ASGI)."""
+        """Serve one request (ASGI); the web pages that may ask are let read the response (CORS)."""
         if scope["type"] != "http":
             return
+        is_open_to_all = self.options.api_key is not None and scope["path"] == "/health"
+        await (self._checked_app if is_open_to_all else self._app_for_pages)(scope, receive, send)
+
+    async def _checked_app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request (ASGI) of a client that may ask."""
         try:
             self._check_client(Request(scope))
         except ApiError as error:
@@ -188,7 +203,9 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """Respond to what no endpoint takes."""
     assert isinstance(error, HTTPException)
     what = f"{request.method} {request.url.path}"
-    return _respond(ApiError(error.status_code, f"there is no {what} here: see docs/serve.md for what there is"))
+    response = _respond(ApiError(error.status_code, f"there is no {what} here: see docs/serve.md for what there is"))
+    response.headers.update(error.headers or {})  # such as the methods that there are
+    return response
 
 
 async def _unexpected_error(request: Request, error: Exception) -> Response:

@@ -90,6 +90,10 @@ class Exchange:
         """Return the tokens of each prompt that come before its answers, with their log-probabilities if wanted."""
         ask, model = self._ask, self._model
         if not ask.echo or ask.logprobs is None:
+            if not ask.generates:  # the prompts are not read, but counted
+                self._prompt_tokens = await asyncio.to_thread(
+                    lambda: sum(len(_encode_to_score(prompt, model)) for prompt in ask.prompts)
+                )
             return [[unscored(text_of_prompt(prompt, model))] if ask.echo else [] for prompt in ask.prompts]
         if model.info.mode == "translation":
             raise ApiError(400, "a translation model scores no text alone", param="echo")

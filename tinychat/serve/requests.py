@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tinychat.config.option import split_texts
-from tinychat.config.settings import MAX_BOOST, SETTINGS, Settings, parse_changes
+from tinychat.config.settings import MAX_BOOST, MAX_INTEGER, SETTINGS, Settings, parse_changes
 from tinychat.errors import TinychatError, UsageError
 from tinychat.session.conversation import Turn
 from tinychat.session.messages import parse_messages, quote
 from tinychat.session.open_model import OpenModel
+from tinychat.store.names import fold
 from tinychat.untrusted import parse_json
 
 MAX_TOP_LOGPROBS = 100
@@ -86,7 +87,7 @@ class Ask:
     """Number of likeliest tokens at each position; None without any log-probabilities."""
     echo: bool = False
     generates: bool = True
-    """Whether answers are asked for: not with `max_tokens` 0."""
+    """False for `max_tokens` 0: nothing is generated."""
     logit_bias: dict[int, float] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
@@ -156,15 +157,17 @@ def _parse_body(body: bytes, model: OpenModel) -> dict[str, Any]:
 
 
 def check_model(name: object, model: OpenModel) -> None:
-    """Check that the model that a request names, if any, is the open one.
+    """Check that the model that a request names, if any, is the open one, whatever the case of its letters.
 
     Raises:
         ApiError: If it is not.
     """
-    if name is None or name == model.name:
+    if name is None:
         return
     if not isinstance(name, str):
         raise ApiError(400, f"the model is no text: {quote(name)}", param="model")
+    if fold(name) == fold(model.name):
+        return
     problem = f"there is no model {quote(name)} here: this server has {model.name!r}"
     raise ApiError(404, problem, param="model", code="model_not_found")
 
@@ -179,8 +182,9 @@ def _ask(
     options = _take(values, "stream_options", dict, {})
     logit_bias = _parse_biases(_take(values, "logit_bias", dict, {}), model)
     if isinstance(values.get("stop"), str):
-        values["stop"] = [values["stop"]]  # of several, none is `none`, and backslashes are what they are
-    seed = None
+        values["stop"] = [values["stop"]]  # of several, backslashes are what they are
+    if isinstance(seed := values.get("seed"), int) and not isinstance(seed, bool):
+        values["seed"] = seed % (MAX_INTEGER + 1)  # others take negative seeds, and larger ones
     changes: dict[str, Any] = {}
     for name, value in values.items():
         try:
@@ -188,13 +192,12 @@ def _ask(
             changes |= parse_changes({name: value}, settings, at_loading="`tinychat serve` takes it as {flag}")
         except UsageError as error:
             raise ApiError.of(error, param=name) from None
-    seed = changes.get("seed")
     try:
         notices += tuple(notice.text for notice in model.ignored(Settings(**changes)))  # not those of the server itself
     except TinychatError as error:  # of the model's chat template
         raise ApiError.of(error, param="system") from None
     return Ask(
-        prompts, dataclasses.replace(settings, **changes), seed, n=n, stream=stream,
+        prompts, dataclasses.replace(settings, **changes), changes.get("seed"), n=n, stream=stream,
         include_usage=_take(dict(options), "include_usage", bool, False), logit_bias=logit_bias, notices=notices,
         **known,
     )  # fmt: skip

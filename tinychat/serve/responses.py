@@ -33,7 +33,7 @@ class Choice:
     finish_reason: str | None = None
     seed: int | None = None
     length: int = 0
-    """Of the text."""
+    """Number of characters of the text so far."""
 
     def __post_init__(self) -> None:
         self.length = len(self.text)

@@ -273,13 +273,14 @@ class Scheduler:
         self._running = {answer: job for answer, job in self._running.items() if answer.finished is None}
 
     def _score(self) -> None:
-        """Go on with the first score, for a while."""
+        """Go on with the first score, for a while; then it is the turn of the next."""
         while self._scoring:
             job, scorer = self._scoring[0]
             try:
                 error = self._why_over(job)
                 if error is None:
                     next(scorer)
+                    self._scoring.rotate(-1)
                     return
                 self._add(job, error)
             except StopIteration:
