@@ -1,6 +1,7 @@
 """Atomic writes of files and folders, also after a crash."""
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,20 @@ def test_replaces_a_file(tmp_path: Path) -> None:
     atomic_write(tmp_path / "f", "old")
     atomic_write(tmp_path / "f", "new")
     assert (tmp_path / "f").read_text() == "new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    path, link = tmp_path / "f", tmp_path / "link"
+    link.symlink_to(path)
+    path.touch()
+    for mode in (0o600, 0o640, 0o755):
+        path.chmod(mode)
+        for named in (path, link):
+            atomic_write(named, "text")
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    atomic_write(path, "text", private=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

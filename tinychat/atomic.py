@@ -24,11 +24,14 @@ def atomic_write(path: Path, data: bytes | str, *, private: bool = False) -> Non
 
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a temporary file, which replaces `path` if the block ends without an error."""
+    """Open a temporary file, which replaces `path` if the block ends without an error, and keeps its permissions."""
     with _draft(path) as draft:
         with draft.open("xb") as file:
             if private:
                 draft.chmod(0o600)
+            else:
+                with suppress(OSError):  # there is no such file yet, or its disk knows no permissions
+                    shutil.copymode(path, draft)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -178,6 +178,11 @@ def test_tinychats_own_data_sets_are_generated(
     assert call("data", "make", "tales") == (0, f"{folder}\n", f"tales --out {folder} --seed 1\n")
     called = call("data", "make", "tales", "--out", "x", "--seed", "5", "--count", "9")
     assert called == (0, "x\n", "tales --out x --seed 5 --count 9\n")
+    for other in (("--seed", "5"), ("--count", "3")):  # the data set of that name stays what it is
+        code, _, err = call("data", "make", "tales", *other)
+        assert code == 2
+        assert "make another text than tales" in err
+    assert call("data", "make", "tales", "--seed", "1")[0] == 0
     code, _, err = call("data", "make", "tinyshakespeare")
     assert code == 2
     assert "`tinychat data get tinyshakespeare` fetches it" in err

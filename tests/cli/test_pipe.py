@@ -248,6 +248,15 @@ def test_a_byte_order_mark_belongs_to_no_prompt(call: Call) -> None:
     assert call("-n", "4", stdin="\ufeff") == (0, "", "")
 
 
+def test_a_line_may_end_with_crlf(call: Call) -> None:
+    lines = "abc\n\nb\ra\n"
+    plain, windows = (
+        call("--greedy", "-n", "4", "--echo", stdin=text) for text in (lines, lines.replace("\n", "\r\n"))
+    )
+    assert windows == plain
+    assert "b\ra" in plain[1]
+
+
 def test_only_conversation_sees_earlier_prompts(call: Call, chatter: Path) -> None:
     arguments = ("--greedy", "-n", "2", "--jsonl", "--logprobs", "1")
 

@@ -135,6 +135,14 @@ def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) ->
     assert talk.do('/save "talk.json"') == Message(("saved 2 turns in talk.json",))
 
 
+@pytest.mark.parametrize("name", [".", "..", "/", "~", "folder"])
+def test_a_conversation_is_not_saved_as_a_folder(talk: Talk, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    talk.ask("hello there")
+    with pytest.raises(UsageError, match="is a folder"):
+        talk.do(f"/save {name}")
+
+
 def test_a_conversation_of_another_model_is_told(talk: Talk, home: Path) -> None:
     talk.ask("hello there")
     talk.do("/save talk")

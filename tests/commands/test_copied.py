@@ -1,6 +1,7 @@
 """`/copied`: what of an answer stands in the text of the model."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,17 @@ def test_a_text_that_is_not_there(
     with pytest.raises(UsageError) as caught:
         talk.do("/copied")
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no named pipes")
+@pytest.mark.parametrize("source", ["-", "pipe", "pipe:2", "/dev/zero"])
+def test_no_stream_that_a_model_names_is_read(talk: Talk, tmp_path: Path, source: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    training = {"recipe": {"data": {"sources": [source]}}}
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
+    talk.ask("hello")
+    with pytest.raises(UsageError, match=f"the text of parrot cannot be read: {source}"):
+        talk.do("/copied")
 
 
 def test_there_must_be_an_answer_and_a_text_of_that_name(talk: Talk) -> None:

@@ -273,6 +273,12 @@ def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
     assert list(complete_paths(talk.session, ["nowhere/x"])) == []
 
 
+def test_a_link_that_leads_nowhere_is_completed_as_a_file(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "lost").symlink_to("gone")
+    assert [one.text for one in complete_paths(talk.session, ["lo"])] == ["loop", "lost"]
+
+
 def test_a_number_is_whole_and_within_its_bounds() -> None:
     wrong = UsageError("wrong")
     assert [parse_number(text, 0, 3, wrong) for text in ("0", "3")] == [0, 3]

@@ -146,6 +146,15 @@ def test_a_text_of_one_repeated_character_takes_no_longer() -> None:
     assert time.process_time() - began < 1.0
 
 
+def test_runs_of_one_character_take_little_longer() -> None:
+    table = "".join(f"some words of a row\n+{'-' * (40 + number % 39)}+\n" for number in range(4000))
+    began = time.process_time()
+    copies = find_copies("-" * 1000, passages([(table, True)]), 12)
+    assert [len(copy.text) for copy in copies] == [78] * 12 + [64]
+    assert copies[0].passage.number == 2 * 39
+    assert time.process_time() - began < 1.0
+
+
 def test_passages_are_numbered_by_line_document_or_conversation(tmp_path: Path) -> None:
     (tmp_path / "poem.txt").write_text("a line\nanother one\nthe third, with an owl\n" * 2)
     (tmp_path / "names.csv").write_text("name\nada lovelace\ngrace hopper\n")

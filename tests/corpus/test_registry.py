@@ -103,17 +103,25 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """Return a data set that a program generates."""
     (tmp_path / "make.py").write_text(PROGRAM)
     monkeypatch.setattr(registry, "generators_folder", lambda: tmp_path)
-    dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_generated=True)
+    file = DataFile("train.txt", 13, hashlib.sha256(b"own by seed 1").hexdigest())
+    dataset = Dataset("own", "ours", "CC0", "none", (file,), is_generated=True)
     monkeypatch.setitem(registry.KNOWN, "own", dataset)
     return dataset
 
 
-def test_a_data_set_is_generated_once(tmp_path: Path, own: Dataset) -> None:
+def test_a_data_set_is_generated_once_and_checked(tmp_path: Path, own: Dataset) -> None:
     made = fetch("own", cache=tmp_path / "cache", mirror=tmp_path / "mirror") / "train.txt"
     assert made == tmp_path / "cache" / "own" / "train.txt"
     assert made.read_text() == "own by seed 1"
+    time = made.stat().st_mtime_ns
+    assert (fetch("own", cache=tmp_path / "cache") / "train.txt").stat().st_mtime_ns == time
     made.write_text("own by another seed")
-    assert (fetch("own", cache=tmp_path / "cache") / "train.txt").read_text() == "own by another seed"
+    with pytest.raises(SourceError, match="its checksum differs") as caught:
+        fetch("own", cache=tmp_path / "cache")
+    assert caught.value.remedy == "remove it, and it is made anew"
+    made.unlink()
+    made.parent.rmdir()
+    assert (fetch("own", cache=tmp_path / "cache") / "train.txt").read_text() == "own by seed 1"
 
 
 def test_a_notice_reports_generation_once(tmp_path: Path, own: Dataset) -> None:

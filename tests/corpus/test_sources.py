@@ -16,7 +16,7 @@ import pytest
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.encoding import open_bytes
 from tinychat.corpus.readers import MAX_NESTING
-from tinychat.corpus.sources import join_words, read_sources, source_name
+from tinychat.corpus.sources import check_sources, join_words, read_sources, source_name
 from tinychat.corpus.types import Conversation
 from tinychat.errors import SourceChangedError, SourceError
 
@@ -253,6 +253,16 @@ def test_an_unknown_source_is_an_error_with_a_remedy(tmp_path: Path, spec: str, 
     assert said in caught.value.remedy
 
 
+def test_an_empty_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    full = write(tmp_path / "full.txt", "full")
+    for specs in ([""], [full, ""]):
+        with pytest.raises(SourceError, match="the name of a text is empty"):
+            read(tmp_path, specs)
+        with pytest.raises(SourceError, match="the name of a text is empty"):
+            check_sources([str(spec) for spec in specs], cache=tmp_path / "cache")
+
+
 def test_an_empty_text_is_refused_but_not_beside_others(tmp_path: Path) -> None:
     empty, full = write(tmp_path / "empty.txt", ""), write(tmp_path / "full.txt", "full")
     with pytest.raises(SourceError, match=r"is empty$"):
@@ -360,6 +370,27 @@ def test_quotes_newlines_and_long_fields(tmp_path: Path) -> None:
     corpus = read(tmp_path, [path])
     assert list(corpus.documents()) == ['two\nlines, and "quotes"', long]
     assert f"{path}: records without 'text' left out: 2, the first is number 3" in corpus.notices
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("line", [3, 250, 300])  # among the rows that are looked at first, behind them, the last one
+def test_a_quotation_mark_that_is_never_closed_begins_no_cell(tmp_path: Path, line: int, end: str) -> None:
+    texts = [f"{LONG} {number}" for number in range(1, 300)]
+    texts[line - 2] = f'"{LONG}'
+    before = [f'{number},"{text}"' for number, text in enumerate(texts[: line - 2], 1)]
+    after = [f"{number},{text}" for number, text in enumerate(texts[line - 2 :], line - 1)]
+    path = write(tmp_path / "t.csv", "\n".join(["id,text", *before, *after]) + end)
+    corpus = read(tmp_path, [path])
+    assert list(corpus.documents()) == texts
+    notice = f"{path}: the quotation mark of a cell in line {line} is never closed: it is read as text"
+    assert notice in corpus.notices
+
+
+def test_a_cell_of_several_lines_stands_before_a_quotation_mark_that_is_never_closed(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f'text\n"{LONG} 1"\n"two\nlines"\n"{LONG} 3\n{LONG} 4\n')
+    corpus = read(tmp_path, [path])
+    assert list(corpus.documents()) == [f"{LONG} 1", "two\nlines", f'"{LONG} 3', f"{LONG} 4"]
+    assert any("in line 5 is never closed" in notice for notice in corpus.notices)
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "t.csv"), ("\t", "t.csv"), ("|", "t.csv"), ("\t", "t.tsv")])

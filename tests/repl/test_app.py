@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import signal
 import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -17,7 +18,8 @@ from screens import Person, Screen, answered
 from tinychat.commands.results import GuessingGame, Message, Question
 from tinychat.evaluate.shannon_game import OTHER, Game
 from tinychat.generate.engine import TokenProbability
-from tinychat.repl.app import confirms, find_choice, greet, play
+from tinychat.repl.app import confirms, find_choice, greet, play, run_in_shell
+from tinychat.repl.keys import Keyboard
 from tinychat.session.conversation import Conversation
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave, read_transcript
@@ -50,6 +52,16 @@ def test_the_greeting_wraps_at_words(session: Session, home: Path) -> None:
         greet(screen.terminal(), session, first=False)
         rows = [row.rstrip() for row in screen.lines]
         assert " ".join(rows) == "tinychat 0.1 · parrot (wordpiece, 3.4M, chat) · cpu · /help"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="there are no real-time signals")
+def test_a_command_of_the_shell_may_end_by_a_signal_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    screen = Screen()
+    for number in (signal.SIGTERM, signal.SIGRTMIN + 2):
+        with create_pipe_input() as input:
+            run_in_shell(f"kill -{number:d} $$", screen.terminal(), Keyboard(input))
+    assert [line for line in screen.lines if line] == ["ended by SIGTERM", f"ended by signal {signal.SIGRTMIN + 2}"]
 
 
 def test_each_guess_gets_a_line_with_its_outcome(session: Session) -> None:

@@ -8,6 +8,7 @@ from prompt_toolkit.document import Document
 
 from tinychat.commands import COMMANDS
 from tinychat.config.settings import SETTINGS
+from tinychat.repl import completion
 from tinychat.repl.completion import CommandCompleter, complete, shorten_description, strip_block
 from tinychat.session.session import Session
 
@@ -32,6 +33,15 @@ from tinychat.session.session import Session
 def test_completion(session: Session, line: str, some: list[str]) -> None:
     offered = CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent())
     assert [one.text for one in offered][: len(some) or None] == some
+
+
+def test_what_cannot_be_read_has_no_completion(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(session: Session, line: str) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(completion, "complete", fail)
+    completer = CommandCompleter(session, lambda: 80)
+    assert list(completer.get_completions(Document("/attach "), CompleteEvent())) == []
 
 
 @pytest.mark.parametrize("line", ["/", "/help ", "/set ", "/reset ", *(f"/{name} " for name in SETTINGS)])

@@ -1,6 +1,8 @@
 """The prompt: marks, keys, history; and the REPL in plain lines."""
 
+import os
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +96,13 @@ def test_the_history_file_is_created_when_needed(ask: Callable[..., str], tmp_pa
     assert not (tmp_path / "new").exists()
     ask("one\ntwo\r")
     assert list(QuietHistory(tmp_path / "new" / "history").load_history_strings()) == ["one\ntwo"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_the_history_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    QuietHistory(path).append_string("one")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_private_session_adds_nothing_to_the_history(tmp_path: Path) -> None:

@@ -168,6 +168,24 @@ def test_turns_that_could_not_be_written_are_written_by_the_next_save(
     assert shape(read_transcript(autosave.path)) == shape(conversation)
 
 
+def test_conversations_that_begin_at_the_same_moment_get_a_file_each(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Session(), Session()
+    for session, prompt in ((first, "a"), (second, "b")):
+        session.conversation.add(Turn(prompt, saved_text=prompt.upper()))
+    open_file = os.open
+
+    def open_later(path: Path, flags: int, mode: int = 0o777) -> int:
+        monkeypatch.setattr(os, "open", open_file)
+        Autosave(second, lambda: NOON).save()
+        return open_file(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", open_later)
+    Autosave(first, lambda: NOON).save()
+    assert sorted(turn.prompt for path in list_transcripts() for turn in read_transcript(path).turns) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]\n", '{"number": 1}\n', '{"prompt": "a", "answer": "b", "number": 1, "parent": 1}\n']
 )

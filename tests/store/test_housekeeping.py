@@ -3,11 +3,13 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tinychat.errors import ModelError, RunError, UsageError
+from tinychat.events import Ended, to_json
 from tinychat.store.housekeeping import (
     check_new_name,
     count_bytes,
@@ -128,6 +130,28 @@ def test_a_new_name_is_written_into_the_files(home: Path, make: Make) -> None:
         assert (training["run"], training["recipe"]["data"]["sources"]) == ("My Novel", [f"{run.path}/stdin.txt"])
         card = "# My Novel\n\nA model.\n\n    tinychat -m 'My Novel'\n"
         assert (folder / "README.md").read_text() == card
+
+
+def test_the_last_event_of_a_renamed_run_names_the_folder_of_its_model(home: Path, make: Make) -> None:
+    run = make("novel")
+    sample = f'"folder": "{home / "models" / "novel"}" is what a model may say'
+    ended = Ended("done", 9, 1.5, 4.5, 2.2, 60.0, str(run.final_folder), samples=(sample,))
+    run.earlier.mkdir()
+    for folder in (run.path, run.earlier):
+        (folder / run.events_file.name).write_text(f'{to_json(ended)}\n{{"eve')  # the last line is incomplete
+    rename(find_own("novel"), "My Novel")
+    run = find_run("My Novel")
+    renamed = replace(ended, folder=str(find_model("My Novel")))
+    assert list(run.events()) == [renamed]
+    run.restore_earlier()
+    assert list(run.events()) == [renamed]
+
+
+def test_the_last_event_of_a_renamed_run_keeps_a_folder_elsewhere(make: Make, tmp_path: Path) -> None:
+    ended = Ended("done", 9, 1.5, 4.5, 2.2, 60.0, str(tmp_path / "novel"))
+    make("novel").events_file.write_text(f"{to_json(ended)}\n")
+    rename(find_own("novel"), "other")
+    assert list(find_run("other").events()) == [ended]
 
 
 def test_a_new_name_is_written_into_the_recipe_that_may_be_restored(make: Make) -> None:

@@ -209,12 +209,16 @@ def data_get(name: str) -> None:
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
     """Generate a data set of tinychat's own.
 
-    NAME is smalltalk, tales, fables or phrases. The folder gets a training and a held-out split.
+    NAME is smalltalk, tales, fables or phrases. The folder gets a training and a held-out split. With another seed or
+    count than the data set's own, --out is needed.
     """
     from tinychat.corpus.registry import find_dataset, generate
 
     if not find_dataset(name).is_generated:
         raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")
+    if out is None and (seed != 1 or count is not None):  # a known data set is always the same
+        remedy = "give --out FOLDER: what is made is a text of its own"
+        raise UsageError(f"--seed and --count make another text than {name}", remedy)
     folder = out or paths.datasets_folder() / name
     echo(generate(name, folder, seed, count), err=True)
     echo(folder)

@@ -66,13 +66,14 @@ def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str
 
 
 def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
-    """Yield the lines of a stream without their new lines, or all of it; bytes that are not UTF-8 become `�`."""
+    """Yield the lines of a stream without their line ends, or all of it; bytes that are not UTF-8 become `�`."""
     line, mark = bytearray(), "\ufeff"  # with which some programs, most of them on Windows, begin a file
     while data := source.read(CHUNK_SIZE):
         first, *others = (data,) if whole else data.split(b"\n")
         line += first
         for other in others:
-            yield line.decode("utf-8", "replace").removeprefix(mark)
+            # CRLF ends a line, too: no model knows a CR, since training texts have none.
+            yield line.decode("utf-8", "replace").removeprefix(mark).removesuffix("\r")
             line, mark = bytearray(other), ""
     if (last := line.decode("utf-8", "replace").removeprefix(mark)) or whole:
         yield last

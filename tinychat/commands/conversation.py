@@ -101,6 +101,8 @@ def save(session: Session, text: str) -> Result:
     A file of another conversation is replaced only after a question.
     """
     path = _path(text, "save")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", f"name a file, as in `/save {path / 'talk.json'}`")
     path = path if path.suffix else path.with_suffix(".json")
     _last(session)
     if path.exists() and not _is_transcript(path):

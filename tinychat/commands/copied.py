@@ -90,6 +90,8 @@ def _read_corpus(model: str, training: Mapping[str, Any], typed: list[str]) -> "
     for source in sources:
         _check_available(source)
     try:
+        if not typed:
+            _check_finite(sources)
         return read_sources(sources, cache=paths.datasets_folder(), mirror=paths.mirror(), **options)
     except SourceError:
         if typed:
@@ -110,6 +112,22 @@ def _check_available(source: str) -> None:
         if not is_complete(known, (mirror or paths.datasets_folder()) / name):
             verb, does = ("make", "makes") if known.is_generated else ("get", "fetches")
             raise UsageError(f"the data set {name} is not here", f"`tinychat data {verb} {name}` {does} it")
+
+
+def _check_finite(sources: Sequence[str]) -> None:
+    """Check that no source of a model, which may be another person's, is a stream: reading one may wait for ever.
+
+    Raises:
+        SourceError: If one is standard input, a pipe or a device.
+    """
+    from tinychat.corpus.sources import STDIN, check_is_file, split_weight
+
+    for name in (split_weight(source)[0] for source in sources):
+        if name == STDIN:
+            raise SourceError("standard input is no text of a model")
+        path = expand_home(name)
+        if path.exists() and not path.is_dir():
+            check_is_file(path)
 
 
 def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:

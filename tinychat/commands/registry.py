@@ -354,7 +354,14 @@ def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
     for entry in entries:
         if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
             path = os.path.join(folder, entry.name)  # noqa: PTH118 - `./` and `~/` stay as they were typed
-            yield Suggestion(path + "/" * entry.is_dir())
+            yield Suggestion(path + "/" * _is_folder(entry))
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a loop of symbolic links, or one into a folder that may not be read
+        return False
 
 
 def complete_sources(session: Session, words: list[str]) -> Iterator[Suggestion]:

@@ -118,7 +118,8 @@ def find_copies(answer: str, passages: Iterable[Passage], min_length: int) -> li
     """Find the spans of an answer that occur in a corpus: the longest, then the longest of what is left, and so on.
 
     One pass over the passages of the corpus, in order, finds the longest span from each position of the answer, in
-    about 25 ns a character. Spans have at least `min_length` ≥ 1 characters, and cross no passage that `ends`.
+    about 25 ns a character, and more where both repeat themselves. Spans have at least `min_length` ≥ 1 characters, and
+    cross no passage that `ends`.
     """
     if len(answer) < min_length:
         return []
@@ -132,15 +133,25 @@ def find_copies(answer: str, passages: Iterable[Passage], min_length: int) -> li
         windows = WindowHashes(block.codes)
         positions = windows.find(wanted, min_length)
         met = windows.at(positions, min_length)
-        for hash in np.unique(met):
-            alike = positions[met == hash]
-            for start in starts[int(hash)]:
-                for some in np.split(alike, range(MAX_POSITIONS, len(alike), MAX_POSITIONS)):
-                    if start + lengths[start] == len(answer):
-                        break
-                    if found := _find_longer(query, np.array([start]), windows, some, int(lengths[start])):
-                        lengths[start], position = found
-                        found_in[start] = block.passage_at(position)
+        alike = {hash: positions[met == hash] for hash in np.unique(met).tolist()}
+        found_at: dict[int, int] = {}  # positions in this block
+        for start in sorted(start for hash in alike for start in starts[hash]):
+            best = int(lengths[start]), 0  # the length, and the position below 0: of equal spans, the first counts
+            if start - 1 in found_at:
+                best = max(best, (int(lengths[start - 1]) - 1, -found_at[start - 1] - 1))
+            some = alike[int(hashes[start])]
+            if start:  # a span that continues one of the start before is a character shorter than that, and no news
+                some = some[(some == 0) | (block.codes[some - 1] != query.symbols[start - 1])]
+            length = max(int(lengths[start]), best[0] - 1)
+            for few in np.split(some, range(MAX_POSITIONS, len(some), MAX_POSITIONS)):
+                if start + length == len(answer):
+                    break
+                if found := _find_longer(query, np.array([start]), windows, few, length):
+                    length, position = found
+                    best = max(best, (length, -position))
+            if best[0] > lengths[start]:
+                lengths[start], found_at[start] = best[0], -best[1]
+                found_in[start] = block.passage_at(found_at[start])
     copies = []
     while (length := int(lengths.max())) >= min_length:
         start = int(lengths.argmax())

@@ -52,6 +52,8 @@ TAB_DIALECTS: list[dict[str, Any]] = [{"delimiter": "\t", "quoting": csv.QUOTE_N
 """Options of `csv.reader`; in most tab-separated text, `"` is a plain character."""
 UNIT_SEPARATOR = "\x1f"
 """A separator of cells that no text has."""
+END = "\udfff"
+"""Line behind the last one of a table: a lone surrogate, which no text holds."""
 
 TEXT_NAMES = ("text", "content", "contents", "body", "document", "story", "article", "sentence", "review", "message")
 PROMPT_NAMES = ("prompt", "question", "instruction", "input", "user", "source")
@@ -378,13 +380,13 @@ def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
     lines = read_lines(part.path, part.pieces(notes))
     first = list(islice(lines, SAMPLE))
     dialect = _choose_dialect(first, tabs=part.format in ("", ".tsv"))
-    rows = filter(None, csv.reader(chain(first, lines), **dialect))
+    rows = filter(None, _split_rows(part, notes, chain(first, lines), dialect))
     sample = list(islice(rows, SAMPLE))
     header = _header(sample, {name.strip().lower() for name in (part.field or "").split(",")})
     if header is not None and len(header) == 1 and max(map(len, sample)) > 1:  # what separates there belongs to texts
         dialect = dialect | {"delimiter": UNIT_SEPARATOR}
         lines = read_lines(part.path, part.pieces(notes))
-        rows, sample = filter(None, csv.reader(lines, **dialect)), []
+        rows, sample = filter(None, _split_rows(part, notes, lines, dialect)), []
         next(rows)
     width = max(map(len, sample), default=0)
     names = header or [str(number) for number in range(1, width + 1)]
@@ -393,6 +395,28 @@ def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
         if any(row[len(names) :]):
             notes.add(without_name, 1, f"{number:,}")
         yield dict(zip(names, row, strict=False))
+
+
+def _split_rows(part: Part, notes: Notes, lines: Iterable[str], dialect: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield the rows of the lines of a file.
+
+    If the quotation mark that begins a cell is never closed, the cell would take the rest of the file: its line is read
+    again without quotation marks, and the lines after it are rows of their own.
+    """
+    reader = csv.reader(chain(lines, [END]), **dialect)
+    begin, row = 1, [END]  # the line with which the row begins
+    for row in reader:
+        if row and row[-1].endswith(END):
+            break
+        yield row
+        begin = reader.line_num + 1
+    if row != [END]:
+        line = reader.line_num - 1 - row[-1].removesuffix(END).removesuffix("\n").count("\n")
+        notes.add("the quotation mark of a cell in line {first} is never closed: it is read as text", 1, f"{line:,}")
+        lines = islice(read_lines(part.path, part.pieces(Notes())), begin - 1, None)
+        unquoted = {**dialect, "quoting": csv.QUOTE_NONE}
+        yield from csv.reader(islice(lines, line - begin + 1), **unquoted)
+        yield from csv.reader(lines, **dialect)
 
 
 def _read_parquet(part: Part, notes: Notes) -> Iterator[Record]:

@@ -100,9 +100,9 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
     """
     dataset = find_dataset(name)
     if dataset.is_generated:
+        mirror = None
         if not is_complete(dataset, cache / name):
             generate(name, cache / name)
-        return cache / name
     folder, done = (mirror or cache) / name, 0
     for file in dataset.files:
         if path := find_file(folder, file):
@@ -159,7 +159,7 @@ def _check(path: Path, file: DataFile) -> None:
         digest = hashlib.file_digest(data, "sha256")
     if digest.hexdigest() != file.sha256:
         problem = f"{path} is not what was published: its checksum differs"
-        raise SourceError(problem, "remove it, and it is fetched anew")
+        raise SourceError(problem, f"remove it, and it is {'fetched' if file.url else 'made'} anew")
 
 
 def _download(path: Path, file: DataFile, progress: Progress | None, before: int, total: int) -> None:

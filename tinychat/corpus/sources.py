@@ -165,6 +165,8 @@ class _Finder:
         self.notes[-1][1].add(line)
 
     def _add(self, spec: str) -> None:
+        if not spec:  # which `Path` takes for the current folder
+            raise SourceError("the name of a text is empty", "name a file, a folder, a known data set, or - for stdin")
         path = expand_home(spec)
         name, _, file = spec.partition("/")
         if spec == STDIN:

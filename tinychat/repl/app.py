@@ -276,7 +276,8 @@ def run_in_shell(command: str, terminal: Terminal, keyboard: Keyboard) -> None:
     if code == NOT_FOUND:
         terminal.line(f"! runs a shell command · {escape_prompt(f'!{command}')} sends it to the model", DIM)
     elif code < 0 and -code != signal.SIGINT:
-        terminal.line(f"ended by {signal.Signals(-code).name}", DIM)
+        names = {one.value: one.name for one in signal.Signals}  # most real-time signals have none
+        terminal.line(f"ended by {names.get(-code, f'signal {-code}')}", DIM)
     elif code > 0:
         terminal.line(f"exit code {code}", DIM)
     elif command.split()[0] == "cd":

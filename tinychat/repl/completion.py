@@ -29,7 +29,10 @@ class CommandCompleter(Completer):
         self._session, self._width = session, width
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        typed, completions = complete(self._session, document.text_before_cursor)
+        try:
+            typed, completions = complete(self._session, document.text_before_cursor)
+        except OSError:  # what is offered may be read from the disk: the command itself tells what is wrong there
+            return
         shown = [keys.show_on_one_line(suggestion.text) for _, suggestion in completions]
         room = self._width() - MENU_FRAME - max(map(get_cwidth, shown), default=0)
         for display, (text, suggestion) in zip(shown, completions, strict=True):

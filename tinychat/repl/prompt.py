@@ -234,7 +234,10 @@ def _interrupt_prompt() -> None:
 
 
 class QuietHistory(FileHistory):
-    """A history file that never raises: if private or not writable, new lines last only as long as the session."""
+    """A history file that never raises; only its owner may read it.
+
+    If private or not writable, new lines last only as long as the session.
+    """
 
     def __init__(self, path: Path, *, private: bool = False) -> None:
         super().__init__(str(path))
@@ -250,7 +253,9 @@ class QuietHistory(FileHistory):
         if self._private:
             return
         with suppress(OSError, UnicodeError):
-            Path(os.fsdecode(self.filename)).parent.mkdir(parents=True, exist_ok=True)
+            path = Path(os.fsdecode(self.filename))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(0o600)
             super().store_string(string)
 
 

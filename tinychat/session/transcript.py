@@ -163,7 +163,7 @@ class Autosave:
         is_new = conversation is not self._conversation
         if is_new:
             name = f"{self._clock():%Y-%m-%d-%H%M%S}"
-            self._conversation, self.path = conversation, _unused_path(paths.transcripts_folder(), name)
+            self._conversation, self.path = conversation, _new_file(paths.transcripts_folder(), name)
             self._numbers = {}
         assert self.path is not None
         turns = conversation.all[len(self._numbers) :]
@@ -198,7 +198,20 @@ class Autosave:
             raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _unused_path(folder: Path, name: str) -> Path:
-    """Return the path of a file that does not exist: another conversation may have begun in the same second."""
+def _new_file(folder: Path, name: str) -> Path:
+    """Create an empty file, and return its path: another conversation may begin in the same second, or moment.
+
+    Raises:
+        TinychatError: If it cannot be created.
+    """
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return next(path for one in names if not (path := folder / f"{one}{paths.LOG_SUFFIX}").exists())
+    path = folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = folder / f"{next(names)}{paths.LOG_SUFFIX}"
+            with suppress(FileExistsError):
+                path.touch(0o600, exist_ok=False)
+                return path
+    except OSError as error:
+        raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None

@@ -29,12 +29,9 @@ from tinychat.store.models import (
     read_training,
 )
 from tinychat.store.names import check_name, find_named, typed
-from tinychat.store.runs import RunFolder
-from tinychat.textutil import json_text
+from tinychat.store.runs import LOCK_TIMEOUT, RunFolder
+from tinychat.textutil import json_line, json_text
 from tinychat.untrusted import read_toml
-
-LOCK_TIMEOUT = 1.0
-"""Seconds to wait for the lock of a run, which a process that checks on the run holds for a moment."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +212,7 @@ def rename(own: Own, name: str) -> Own:
     model, run = (parent / name for parent in _parents())
     with _locked(own):
         check_new_name(own, name)
-        texts: dict[Path, str] = {}  # all are read before the first is written
+        texts: dict[Path, str | bytes] = {}  # all are read before the first is written
         for folder in (own.model, own.run.model if own.run else None):
             if folder is not None:
                 texts |= _renamed_model(folder, own.name, name)
@@ -250,11 +247,18 @@ def _renamed_model(folder: Path, old: str, new: str) -> dict[Path, str]:
     return texts
 
 
-def _renamed_run(run: RunFolder, new: str) -> dict[Path, str]:
-    """Return the recipes of a run, with the new paths of the texts that are saved in it, such as that of a pipe."""
-    texts: dict[Path, str] = {}
-    for file in (run.recipe_file, run.earlier / run.recipe_file.name):  # the earlier one may be restored
-        if file.is_file():
+def _renamed_run(run: RunFolder, new: str) -> dict[Path, str | bytes]:
+    """Return the files of a run that hold paths of its own, with the new ones.
+
+    These are recipes, whose texts may be saved in the run, such as that of a pipe, and events, which end with the
+    folder of the model.
+    """
+    texts: dict[Path, str | bytes] = {}
+    before, after = (f'"folder": {json_line(str(paths.models_folder() / name))}'.encode() for name in (run.name, new))
+    for folder in (run.path, run.earlier):  # the earlier files may be restored
+        if (file := folder / run.events_file.name).is_file():
+            texts[file] = file.read_bytes().replace(before, after)
+        if (file := folder / run.recipe_file.name).is_file():
             try:
                 recipe = read_toml(file)
             except ValueError as error:
