@@ -206,8 +206,9 @@ def train(name: str) -> Path:
     """Train a model by its recipe, replacing any earlier run, and return the model's folder."""
     for subfolder in ("runs", "models"):
         shutil.rmtree(HOME / subfolder / name, ignore_errors=True)
-    tinychat("train", "--recipe", name, "--name", name)
-    return HOME / "models" / name
+    folder = HOME / "models" / name
+    tinychat("train", "--recipe", name, "--name", name, "--out", folder)  # without --out, the name is taken
+    return folder
 
 
 def blend(trained: Path, start: Path, share: float) -> Path:

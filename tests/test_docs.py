@@ -24,6 +24,7 @@ from tinychat.config.settings import SETTINGS, UI_OPTIONS, Settings
 from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
+from tinychat.repl.render.results import KEYS
 from tinychat.serve.options import SERVER_OPTIONS
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.lesson import list_lessons
@@ -267,6 +268,13 @@ def test_the_tree_names_every_file_of_the_package_and_no_other() -> None:
     files = {path.as_posix() for path in there if not path.name.startswith("__") or path.as_posix() in named}
     assert sorted(named - files) == []
     assert sorted(files - named) == []
+
+
+def test_the_keys_of_the_overview_are_in_the_table_of_keys() -> None:
+    table = (ROOT / "docs/commands.md").read_text().partition("### Keys")[2].partition("\n## ")[0]
+    keys = re.findall(r"\b(?:F\d|Ctrl-\w|Alt-\w+)", " ".join(words for _, words in KEYS))
+    assert len(keys) > 5
+    assert [key for key in keys if key not in table] == []
 
 
 def test_the_keywords_of_python_are_the_settings_and_the_fields_of_a_recipe() -> None:

@@ -72,8 +72,10 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
         (str(2**63), "does not fit in 64 bits"),
         ("[Infinity]", "Infinity is no number"),
         ("[NaN]", "NaN is no number"),
-        ("{", "Expecting property name"),
-        ("", "Expecting value"),
+        ("{", "no JSON at column 2: it ends there"),
+        ("", "no JSON at column 1: it ends there"),
+        ("hello there", "no JSON at column 1: 'hello there'"),
+        ('{"a": 1,\n"b" 2}\n', "no JSON at line 2, column 5: '2}'"),
     ],
 )
 def test_json_that_is_refused(text: str, why: str) -> None:

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tinychat.textutil import quote
+
 MAX_DEPTH = 64
 """Maximum depth of nested arrays and objects; what Python can parse and write again is about 1,000."""
 MAX_KEY_PARTS = 64
@@ -143,14 +145,24 @@ def parse_json(text: str, *, clamps: bool = False) -> Any:
     """
     if is_nested(text, MAX_DEPTH):
         raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
-    values = json.loads(
-        text,
-        object_pairs_hook=_unique_keys,
-        parse_int=_clamp_integer if clamps else _parse_integer,
-        parse_float=_parse_float,
-        parse_constant=_refuse_constant,
-    )
+    try:
+        values = json.loads(
+            text,
+            object_pairs_hook=_unique_keys,
+            parse_int=_clamp_integer if clamps else _parse_integer,
+            parse_float=_parse_float,
+            parse_constant=_refuse_constant,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(_locate(error)) from None
     return _replace_surrogates(values) if _has_surrogates(text) else values
+
+
+def _locate(error: json.JSONDecodeError) -> str:
+    """Say where a text stops being JSON, and what stands there: `no JSON at line 3, column 5: 'hello'`."""
+    line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+    there = quote(error.doc[error.pos :].partition("\n")[0]) if error.doc[error.pos :].strip() else "it ends there"
+    return f"no JSON at {line}column {error.colno}: {there}"
 
 
 def is_nested(text: str, limit: int) -> bool:

@@ -182,7 +182,7 @@ def test_the_words_of_a_model_are_never_markup(answer: Answer) -> None:
     many = tuple((0.5,) * 80 for _ in range(80))
     drawn = [
         hostile._repr_html_(),
-        page.shaded_text(ShadedText(((HOSTILE, 9.0), (HOSTILE, None)), (HOSTILE,), (1.0,))),
+        page.shaded_text(ShadedText(((HOSTILE, 9.0), (HOSTILE, None)), (HOSTILE,), ((1.0,),))),
         page.bars(BarChart(HOSTILE, (Bar(HOSTILE, 0.5, True, 0.2),), (HOSTILE,), (HOSTILE,) * 3, (HOSTILE,) * 2)),
         page.table(Table((HOSTILE,), ((HOSTILE,),), HOSTILE, notes=(HOSTILE,))),
         page.heat_map(HeatMap(HOSTILE, (HOSTILE,), (HOSTILE,), ((0.5,),))),

@@ -1,6 +1,8 @@
 """Completion in a shell, by the protocol of click: what the shell asks in variables, it gets on stdout."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +50,21 @@ def complete(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str])
 )
 def test_words_are_completed(complete: Complete, words: tuple[str, ...], found: list[str]) -> None:
     assert [line.partition(",")[2] for line in complete(*words)] == found
+
+
+@pytest.mark.parametrize(
+    ("shell", "begun", "found"),
+    [
+        ("bash", "my", r"plain,my\\ novel"),
+        ("bash", "\n'my", "plain,my novel"),
+        ("fish", "my", "plain,my novel\tcompletion"),
+    ],
+)
+def test_a_space_in_a_name_ends_no_word(
+    complete: Complete, home: Path, letters: Path, shell: str, begun: str, found: str
+) -> None:
+    shutil.copytree(letters, home / "models" / "my novel")
+    assert complete("-m", begun, shell=shell) == [found]
 
 
 def test_files_are_left_to_the_shell(complete: Complete) -> None:

@@ -64,6 +64,8 @@ def test_models_lists_the_users_own(call: Call, letters: Path, tmp_path: Path) -
     assert code == 1
     assert "there is a run or a model 'mine' already" in err
     assert call("import", str(letters), "--name", "../x")[0] == 2
+    (tmp_path / "mine.txt").touch()
+    assert "mine.txt is no model that can be read" in call("import", str(tmp_path / "mine.txt"))[2]
 
 
 def test_an_imported_model_takes_no_name_of_a_run(call: Call, letters: Path, home: Path, tmp_path: Path) -> None:
@@ -78,6 +80,8 @@ def test_an_imported_model_takes_no_name_of_a_run(call: Call, letters: Path, hom
             "  take another --name, or remove it: `tinychat rm Novel`",
         ],
     )
+    code, _, err = call("import", str(letters), "--name", "Tales")
+    assert (code, err.splitlines()[1]) == (1, "  take another --name: tales comes with tinychat")
     assert not (home / "models").exists()
     assert call("import", str(letters), "--name", "novel", "--out", str(tmp_path / "out"))[0] == 0
     code, _, err = call("import", str(letters), "--out", str(tmp_path / "out"))
@@ -265,6 +269,9 @@ def test_a_page_begins_with_a_saved_conversation(call: Call, letters: Path, tmp_
     arguments = ("export", str(letters), "--chat", str(talk), "--out", str(page))
     code, _, err = call(*arguments, "--to", "tinychat")
     assert (code, err.splitlines()[0]) == (2, "tinychat: --chat goes with --to html, not with --to tinychat")
+    code, _, err = call("export", str(letters), "--to", "html", "--out", "page.pdf")
+    assert (code, err.splitlines()[0]) == (2, "tinychat: page.pdf: .pdf cannot be written")
+    arguments = (*arguments[:-1], str(page.with_suffix("")))
     assert call(*arguments, "--to", "html")[0] == 0
     assert page.read_text("utf-8") == tinychat.load(letters).to_html([("once", " upon a time")])
     page.unlink()
@@ -274,7 +281,8 @@ def test_a_page_begins_with_a_saved_conversation(call: Call, letters: Path, tmp_
     assert not page.exists()
 
 
-def test_a_mistyped_command_gets_a_suggestion(call: Call) -> None:
-    code, _, err = call("evla")
+@pytest.mark.parametrize(("typed", "meant"), [("evla", "eval"), ("help", "--help"), ("list", "models")])
+def test_a_mistyped_command_gets_a_suggestion(call: Call, typed: str, meant: str) -> None:
+    code, _, err = call(typed)
     assert code == 2
-    assert err == "tinychat: there is no command 'evla'\n  did you mean `tinychat eval`?\n"
+    assert err == f"tinychat: there is no command {typed!r}\n  did you mean `tinychat {meant}`?\n"

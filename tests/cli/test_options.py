@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.cli.options import MAX_CONFIG, load_server_options, load_settings
-from tinychat.errors import UsageError
+from tinychat.cli.options import MAX_CONFIG, load_server_options, load_settings, make_session
+from tinychat.errors import ModelError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,17 @@ def test_what_is_not_a_file_is_never_opened(home: Path, kind: str) -> None:
 
 def test_there_may_be_no_config_file(home: Path) -> None:
     assert load_settings()[0].current.seed is None
+
+
+def test_a_model_that_is_gone_is_told_with_what_names_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "config.toml").write_text('model = "gone"\n')
+    for flags, source in (({}, f"{home / 'config.toml'}: "), ({"model": "gone"}, "")):
+        with pytest.raises(ModelError) as caught:
+            make_session(flags)
+        assert caught.value.problem == f"{source}there is no model 'gone'"
+    monkeypatch.setenv("TINYCHAT_MODEL", "gone")
+    with pytest.raises(ModelError, match="TINYCHAT_MODEL: there is no model 'gone'"):
+        make_session({})
 
 
 def test_the_server_has_options_like_all_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

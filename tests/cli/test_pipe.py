@@ -197,7 +197,8 @@ def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call, le
     }
     assert answers[2]["prompt"] == "a string"
     assert answers[-1]["seed"] == 4
-    assert "no JSON" in answers[1]["error"]
+    assert answers[1]["error"].startswith("no JSON at column ")
+    assert answers[1]["error"].endswith('; a prompt is "TEXT", in quotation marks, or {"prompt": "TEXT"}')
     assert "there is no setting 'temprature'" in answers[3]["error"]
     assert answers[5]["error"].startswith("top-p takes a number above 0 and at most 1, not 7")
 

@@ -102,6 +102,10 @@ def test_share_writes_the_open_model_as_a_page(talk: Talk, chatter: Path, tmp_pa
     assert (tmp_path / "chatter.html").read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(UsageError, match="is no file"):
         talk.do("/share .")
+    with pytest.raises(UsageError, match=r"x\.pdf: \.pdf cannot be written"):
+        talk.do("/share x.pdf")
+    talk.do("/share page")
+    assert (tmp_path / "page.html").is_file()
 
 
 def test_share_writes_the_conversation_where_that_is_wanted(talk: Talk, chatter: Path, tmp_path: Path) -> None:
@@ -226,14 +230,22 @@ def test_json_of_other_programs_is_not_written_over(talk: Talk, tmp_path: Path, 
     assert (tmp_path / "drive.json").read_text() == text
 
 
-def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -> None:
-    (tmp_path / "novel.txt").write_text("a life's work")
+def test_what_is_saved_is_named_json(talk: Talk, tmp_path: Path) -> None:
     talk.ask("hello")
-    with pytest.raises(UsageError, match=r"novel\.txt exists and is no transcript"):
-        talk.do("/save novel.txt")
-    assert (tmp_path / "novel.txt").read_text() == "a life's work"
+    with pytest.raises(UsageError, match=r"/save writes JSON, and notes\.md would end in \.md") as caught:
+        talk.do("/save notes.md")
+    assert caught.value.remedy == "`/save notes.json`; /export writes a conversation to read"
+    assert not (tmp_path / "notes.md").exists()
+
+
+def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "novel.json").write_text("a life's work")
+    talk.ask("hello")
+    with pytest.raises(UsageError, match=r"novel\.json exists and is no transcript"):
+        talk.do("/save novel.json")
+    assert (tmp_path / "novel.json").read_text() == "a life's work"
     with pytest.raises(TinychatError):
-        talk.do("/open novel.txt")
+        talk.do("/open novel.json")
     with pytest.raises(UsageError):
         talk.do("/save")
     assert len(talk.session.turns) == 1

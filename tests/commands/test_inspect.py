@@ -1,6 +1,8 @@
 """Commands that look inside: probabilities, surprise, pieces, heads, layers, the computation."""
 
 import math
+import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -194,7 +196,7 @@ def test_color_tells_how_open_it_was_what_would_come(spelled: Session) -> None:
     ids = torch.tensor([spelled.model.ids_before(turn, len(turn.tokens))])
     logits = load_model(spelled.model.info)(ids[:, :-1])[0, -len(turn.tokens) :]
     expected = torch.distributions.Categorical(logits=logits).entropy() / math.log(2)
-    assert result.entropies == pytest.approx(expected.tolist(), abs=1e-4)
+    assert [*chain(*result.entropies)] == pytest.approx(expected.tolist(), abs=1e-4)
 
 
 def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Talk) -> None:
@@ -204,6 +206,7 @@ def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Tal
     result = talk.do("/color")
     assert isinstance(result, ShadedText)
     assert result.pieces[-1] == ("é", pytest.approx(2))
+    assert [len(entropies) for entropies in result.entropies] == [1] * (len(turn.tokens) - 2) + [2]
 
 
 @pytest.mark.parametrize("text", ["ab", "hello there", "the quick brown fox jumps over the lazy dog " * 4])
@@ -262,6 +265,16 @@ def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
     parts = talk.do("/tokens é")
     assert isinstance(parts, Pieces)
     assert [piece.split()[0] for piece in parts.pieces] == [r"'\xc3'", r"'\xa9'"]
+
+
+def test_tokens_notes_what_a_chat_model_reads_otherwise_in_a_prompt(talk: Talk) -> None:
+    talk.session.open_model("smalltalk")
+    result = talk.do("/tokens HELLO")
+    assert isinstance(result, Pieces)
+    assert re.fullmatch(r"as a prompt: '<\|user\|>' \d+  ' hello' \d+", result.notes[1])
+    assert len(getattr(talk.do('/tokens " hello"'), "notes", ())) == 1
+    talk.session.open_model("other")
+    assert len(getattr(talk.do("/tokens HELLO"), "notes", ())) == 1
 
 
 # --- what the heads of a model look at, what its layers would say ----------------------------------------------------
@@ -484,6 +497,9 @@ def test_the_steps_of_each_token_end_in_the_one_that_was_drawn(spelled: Session)
     surprising = min(range(len(tokens)), key=lambda index: tokens[index].logprob)
     assert steps(spelled, "/steps").result == steps(spelled, f"/steps {surprising + 1}").result
     assert steps(spelled, f"/steps {len(tokens) + 1}").result.startswith("the next token: ")
+    with pytest.raises(UsageError) as caught:
+        steps(spelled, f"/steps {len(tokens) + 2}")
+    assert caught.value.remedy == f"{len(tokens) + 1} is what would come after the answer"
     texts = [spelled.turns[0].prompt, *(token.text for token in spelled.turns[0].tokens)]
     assert "".join(texts)[:3] == "abc"
     rows = steps(spelled, "/steps 1").operations[0].output.rows

@@ -66,6 +66,8 @@ def test_a_name_an_alias_or_a_unique_beginning_is_enough(typed: str, name: str) 
         ("histroy", "there is no command /histroy", "did you mean /tree?"),
         ("num_predict", "there is no command /num_predict", "did you mean /max-tokens?"),
         ("clear2", "there is no command /clear2", "did you mean /clear?"),
+        ("private", "private is chosen when tinychat starts", "`tinychat --private`, or config.toml"),
+        ("theme", "theme is chosen when tinychat starts", "`tinychat --theme`, or config.toml"),
         ("to", "/to could be /token-healing, /tokens, /top-k, /top-p", "type some more of it"),
     ],
 )

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from filelock import FileLock
@@ -16,7 +17,7 @@ from scripted import Talk, make_model
 
 from tinychat.cli.main import run as cli
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Question, Table, WatchRun
-from tinychat.commands.training import finish_training
+from tinychat.commands.training import find_run_summaries, finish_training
 from tinychat.errors import RunError, TinychatError, UsageError
 from tinychat.events import AnswerStart, Ended, Evaluated, Event, Failed, Planned, Stepped, Token, to_json
 from tinychat.store.runs import RunFolder
@@ -73,8 +74,11 @@ def test_a_run_on_the_data_of_its_recipe_is_named_after_that(
     assert [run.name for run in launched] == ["statquest", "statquest-2", "my-novel"]
 
 
-def test_a_run_may_train_in_the_background_and_be_stopped(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
-    said = talk.do("/train 'My Novel.txt' --name behind &")
+@pytest.mark.parametrize("ending", [" &", "&"])
+def test_a_run_may_train_in_the_background_and_be_stopped(
+    talk: Talk, launched: list[RunFolder], novel: Path, ending: str
+) -> None:
+    said = talk.do(f"/train 'My Novel.txt' --name behind{ending}")
     assert isinstance(said, Message)
     assert said.lines == ("behind trains on in the background",)
     (run,) = launched
@@ -260,6 +264,17 @@ def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> 
     assert '"command": "stop"' in run.control_file.read_text()
 
 
+@pytest.mark.parametrize(("reason", "call"), [("done", "more a --minutes 5"), ("stopped", "--resume a")])
+def test_a_run_that_has_ended_goes_on_as_it_can(
+    talk: Talk, make_run: MakeRun, home: Path, reason: Literal["done", "stopped"], call: str
+) -> None:
+    run = make_run("a", STEPPED, Ended(reason, 9, 1.5, 4.5, 2.2, 60.0, str(home / "models" / "a")))
+    run.final_folder.mkdir(parents=True)
+    with pytest.raises(RunError) as caught:
+        talk.do("/finish a")
+    assert caught.value.remedy == f"`/train {call}` goes on with it"
+
+
 def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: Path) -> None:
     def offered(*words: str) -> list[str]:
         return list(talk.completions("train", *words))
@@ -362,6 +377,13 @@ def test_a_run_that_ends_while_its_summary_is_read_is_not_interrupted(make_run, 
         assert read_run_summary(run).state == "at work"
 
 
+def test_a_loss_on_the_training_text_is_named_as_one(talk: Talk, make_run) -> None:
+    make_run("short", PLANNED, stepped(10, 100), replace(MEASURED, split="train"))
+    table, (summary,) = talk.do("/runs"), find_run_summaries(["short"])
+    assert (table.rows[0][4], summary.split) == ("1.830 (train)", "train")
+    assert ("val loss", "1.8300 (train)") in talk.do("/runs short").rows
+
+
 def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: Talk, make_run) -> None:
     make_run("x", PLANNED, MEASURED)
     make_run("guide", PLANNED, stepped(10, 100), MEASURED, norm_position="pre", n_layer=2)
@@ -369,7 +391,7 @@ def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: T
     table = talk.do("/runs guide* guide")
     assert table.columns == ("run", "guide", "guide-after")
     assert table.rows == (
-        ("steps", "10", "10"),
+        ("step", "10", "10"),
         ("parameters", "413,249", "413,249"),
         ("val loss", "1.8300", "1.8300"),
         ("accuracy", "45.0 %", "45.0 %"),
@@ -497,7 +519,8 @@ def test_a_picture_is_told_by_its_ending_and_replaces_nothing_unasked(talk: Talk
         ("/plot other", "the model 'other' carries no loss curve", "models that `/train` makes have one"),
         ("/plot --by hours", "--by takes steps or minutes, not 'hours'", ""),
         ("/plot --out", "--out needs a value", "for example `/plot --by minutes --out curves.svg`"),
-        ("/plot --out a.pdf", "a.pdf has no ending that says what to write", "one of .svg .png"),
+        ("/plot --out a.pdf", "a.pdf: .pdf cannot be written", "one of .svg .png"),
+        ("/plot --out a", "a: it has no ending that says what to write", "one of .svg .png"),
         ("/plot --colour red", "/plot has no --colour", "it has --by and --out: see /help plot"),
         ("/plot 1 2 3 4 5 6 7", "/plot takes up to 6 runs, not 7", "plot some of them"),
         ("/plot 'a", "a quotation mark stands alone", "put names with spaces between two of them"),

@@ -233,6 +233,18 @@ def test_sample_returns_to_the_last_temperature_above_zero() -> None:
     assert store.current.temperature == 1.3
 
 
+def test_sample_leaves_a_temperature_of_the_model_to_the_model() -> None:
+    store = SettingStore()
+    store.replace({"temperature": 0.5}, Origin.MODEL)
+    store.set("temperature", 0)
+    store.sample()
+    assert (store.current.temperature, store.origin("temperature")) == (0.5, Origin.MODEL)
+    store.set("temperature", 0)
+    store.replace({"temperature": 0.4}, Origin.MODEL)  # another model is opened
+    store.sample()
+    assert (store.current.temperature, store.origin("temperature")) == (0.4, Origin.MODEL)
+
+
 def test_a_snapshot_taken_before_does_not_change() -> None:
     store = SettingStore()
     before = store.current

@@ -231,7 +231,7 @@ def test_reads_a_direction(text: str, spec: tuple[str, str, float, int | None]) 
 
 @pytest.mark.parametrize("text", ["happy", "-sad 2", "happy- 3", "happy-sad 2 layer 0", "a-b 1001"])
 def test_refuses_what_is_none(text: str) -> None:
-    with pytest.raises(SettingError, match="steer takes text or none, not"):
+    with pytest.raises(SettingError, match=r"steer takes TEXT-TEXT \[STRENGTH\] \[layer N\] or none, not"):
         Settings(steer=text)
 
 

@@ -238,8 +238,8 @@ def test_time_is_limited(serve: Serve, letters: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "param", "message"),
     [
-        ("completions", b"{", 400, None, "the body is no JSON"),
-        ("completions", b"\xff", 400, None, "the body is no JSON"),
+        ("completions", b"{", 400, None, "the body cannot be read"),
+        ("completions", b"\xff", 400, None, "the body cannot be read"),
         ("completions", [1], 400, None, "the body is no object: [1]"),
         ("completions", {}, 400, "prompt", "there is no prompt"),
         ("completions", {"prompt": []}, 400, "prompt", "the prompt is an empty list"),

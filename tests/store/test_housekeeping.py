@@ -170,6 +170,7 @@ def test_a_new_name_must_be_valid_and_free(home: Path, make: Make) -> None:
     own = find_own("one")
     for name, error, problem in (
         ("Two", RunError, "there is a run or a model 'two' already"),
+        ("Tales", RunError, "there is a run or a model 'tales' already"),  # a bundled one
         ("one", UsageError, "'one' is its name already"),
         ("a/b", UsageError, "'a/b' cannot be a name: it has '/'"),
     ):

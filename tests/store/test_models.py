@@ -72,7 +72,7 @@ def test_a_missing_model_is_an_error(name: str) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("config.json", "{", "is damaged: Expecting property name"),
+        ("config.json", "{", "is damaged: no JSON at column 2"),
         ("config.json", "[]", "holds no object"),
         ("config.json", "{}", "lacks format, mode, architecture, tokenizer, parameters"),
         ("config.json", '{"format": 99}', "has format 99"),

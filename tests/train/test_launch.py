@@ -288,6 +288,27 @@ def test_evaluations_that_were_planned_for_the_old_length_are_planned_anew(befor
     assert load_recipe(run.recipe_file).evaluate_every == after
 
 
+@pytest.mark.parametrize("name", ["tales", "Tales"])
+def test_no_model_takes_the_name_of_a_bundled_one(name: str) -> None:
+    Path("tales.txt").write_text("A model of this text is not the bundled one.\n" * 100)
+    recipe = Recipe(sources=("tales.txt",))
+    with pytest.raises(RunError) as caught:
+        prepare_run(recipe, name)
+    assert caught.value.problem == "there is a run or a model 'tales' already"
+    assert caught.value.remedy == "take another --name: tales comes with tinychat"
+    assert [prepare_run(recipe).name, prepare_run(recipe).name] == ["tales-2", "tales-3"]
+    assert prepare_run(recipe, name, out=Path("elsewhere")).name == name  # `-m` finds no model there by its name
+
+
+def test_a_model_in_the_final_folder_stays(letters: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(letters, folder)
+    with pytest.raises(RunError) as caught:
+        prepare_run(Recipe(sources=("novel.txt",)), out=folder)
+    assert caught.value.problem == f"--out {folder} is there already, and holds a model"
+    assert not paths.runs_folder().exists()
+
+
 def test_the_final_folder_can_be_chosen(tmp_path: Path) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)), out=Path("there/model"))
     assert run.final_folder == tmp_path / "there" / "model"

@@ -90,7 +90,7 @@ def shaded_text(shaded: ShadedText) -> str:
         if bits is not None:
             odds = f"{2**bits:,.0f}" if bits < 1_000 else "∞"  # 2^1,024 is beyond a float
             title = f"surprisal {bits:.1f} bits (1 in {odds})"
-            title += f"\nentropy {entropy:.1f} bits" if (entropy := next(entropies, None)) is not None else ""
+            title += f"\nentropy {sum(entropy):.1f} bits" if (entropy := next(entropies, None)) is not None else ""
         parts.append(shade(text, bits, title))
     return box(element("div", "".join(parts), TEXT), shade_legend(), *map(line, shaded.notes))
 

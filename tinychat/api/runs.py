@@ -238,7 +238,7 @@ class Run:
         state = "at work" if last is None else summary.state  # a trainer that starts holds no lock yet
         facts = [state, steps]
         if summary.loss is not None:
-            facts.append(f"{'~' * summary.is_provisional}val loss {summary.loss:.3f}")
+            facts.append(f"{'~' * summary.is_provisional}{summary.split} loss {summary.loss:.3f}")
         if state == "at work" and summary.remaining:
             facts.append(f"{duration(summary.remaining)} left")
         return " · ".join(facts)

@@ -1,5 +1,6 @@
 """Completion of command lines in bash, zsh and fish, by click: the shell asks, and gets names and values."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -32,11 +33,20 @@ def complete_names(names: Names, otherwise: str = "file") -> Complete:
         from click.shell_completion import CompletionItem
 
         with suppress(Exception):  # whatever it is, the command itself tells it
-            if found := [CompletionItem(name, help=help) for name, help in names() if name.startswith(begun)]:
+            if found := [CompletionItem(_typed(name), help=help) for name, help in names() if name.startswith(begun)]:
                 return found
         return [CompletionItem(begun, type=otherwise)]
 
     return find
+
+
+def _typed(name: str) -> str:
+    """Return a name as the shell takes it: bash inserts a completion as it is, and a space would end the word.
+
+    The script of click reads it without `-r`, which takes one of two backslashes.
+    """
+    is_quoted = os.environ.get("COMP_WORDS", "").rpartition("\n")[2].startswith(("'", '"'))
+    return name.replace(" ", r"\\ ") if os.environ.get(VARIABLE) == "bash_complete" and not is_quoted else name
 
 
 def complete_values(option: Option) -> Complete:

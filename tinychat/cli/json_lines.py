@@ -51,7 +51,7 @@ def parse_line(line: str, settings: Settings, model: OpenModel) -> Line:
     try:
         values = parse_json(line)
     except ValueError as error:
-        raise UsageError(f"no JSON: {error}") from None
+        raise UsageError(str(error), 'a prompt is "TEXT", in quotation marks, or {"prompt": "TEXT"}') from None
     if isinstance(values, str):
         return Line(values, settings)
     if not isinstance(values, dict):

@@ -16,10 +16,10 @@ from tinychat.cli.completion import (
 )
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
-from tinychat.errors import ModelError, RunError, UsageError, check_torch
-from tinychat.formats.registry import FORMATS, export_model, import_model, list_models, open_model
+from tinychat.errors import ModelError, UsageError, check_torch
+from tinychat.formats.registry import FORMATS, check_importable, export_model, import_model, list_models, open_model
 from tinychat.store import paths
-from tinychat.store.housekeeping import find_taken, read_file_facts
+from tinychat.store.housekeeping import find_taken, read_file_facts, taken_error
 from tinychat.store.models import ModelInfo, read_training
 from tinychat.store.names import check_name, nearest_name, typed
 from tinychat.textutil import byte_size
@@ -267,6 +267,10 @@ def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
         )
     suffix = FORMATS[to].suffix if to in FORMATS else ""
     path = out or Path(f"{nearest_name(info.name)}{suffix or f'-{to}'}")
+    if suffix:
+        from tinychat.commands.registry import with_ending
+
+        path = with_ending(path, suffix)
     if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
         raise UsageError(f"{path} is there already", "give another --out")
     if to not in FORMATS or FORMATS[to].needs_torch:
@@ -294,10 +298,10 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
     PATH is a folder that transformers saved, a GGUF file, or a folder of tinychat; docs/training.md lists the
     architectures.
     """
+    check_importable(path)
     name = check_name(name or (path.resolve().stem if path.is_file() else path.resolve().name))
     if out is None and (taken := find_taken(name)) is not None:  # a run would replace the model at its end
-        problem = f"there is a run or a model {taken!r} already"
-        raise RunError(problem, f"take another --name, or remove it: `tinychat rm {typed(taken)}`")
+        raise taken_error(taken, "take another --name")
     folder = out or paths.models_folder() / name
     if folder.exists():
         raise ModelError(f"{folder} is there already", "give another --out, or remove it")

@@ -11,7 +11,7 @@ import click
 from tinychat.cli.completion import complete_values
 from tinychat.config.option import VARIABLE_PREFIX, LayeredOptions, Option, Options, Origin
 from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
-from tinychat.errors import SettingError, UsageError
+from tinychat.errors import ModelError, SettingError, UsageError
 from tinychat.serve.options import SERVER_OPTIONS, ServerOptions, ServerOptionStore
 from tinychat.session.session import Session
 from tinychat.store import paths
@@ -69,11 +69,16 @@ def make_session(flags: Mapping[str, Any]) -> Session:
     """Return a session with the settings in force and the model that they name, or the default model.
 
     Raises:
-        TinychatError: If a value is wrong, or the model cannot be opened.
+        TinychatError: If a value is wrong, or the model cannot be opened; one that no flag named, by its source.
     """
     settings, ui_options = load_settings(flags)
     session = Session(settings, ui_options)
-    session.open_model(ui_options.current.model)
+    try:
+        session.open_model(ui_options.current.model)
+    except ModelError as error:
+        sources = {Origin.FILE: str(paths.config_file()), Origin.ENVIRONMENT: UI_OPTIONS["model"].variable}
+        source = sources.get(ui_options.origin("model"))
+        raise ModelError(f"{source}: {error.problem}" if source else error.problem, error.remedy) from None
     return session
 
 

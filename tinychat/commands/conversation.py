@@ -17,6 +17,7 @@ from tinychat.commands.registry import (
     parse_token,
     to_path,
     unquote,
+    with_ending,
 )
 from tinychat.commands.results import (
     Answer,
@@ -103,7 +104,10 @@ def save(session: Session, text: str) -> Result:
     path = _path(text, "save")
     if path.is_dir():
         raise UsageError(f"{path} is a folder", f"name a file, as in `/save {path / 'talk.json'}`")
-    path = path if path.suffix else path.with_suffix(".json")
+    if path.suffix.lower() not in ("", ".json"):
+        remedy = f"`/save {path.with_suffix('.json')}`; /export writes a conversation to read"
+        raise UsageError(f"/save writes JSON, and {path} would end in {path.suffix}", remedy)
+    path = with_ending(path, ".json")
     _last(session)
     if path.exists() and not _is_transcript(path):
         raise UsageError(f"{path} exists and is no transcript", "choose another name")
@@ -208,7 +212,7 @@ def share(session: Session, text: str) -> Result:
     from tinychat.formats.page import write_page
 
     info, (name, has_chat) = session.model.info, _parse_share(text)
-    path = to_path(unquote(name)) if name else Path(f"{check_name(info.name)}.html")
+    path = with_ending(to_path(unquote(name)), ".html") if name else Path(f"{check_name(info.name)}.html")
     turns = [(turn.prompt, turn.answer) for turn in session.turns]
     if has_chat:
         _last(session)

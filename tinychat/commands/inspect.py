@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -136,10 +136,17 @@ def tokens(session: Session, text: str) -> Result:
     if not unquote(text) and not session.turns:
         raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
     text = unquote(text) or session.turns[-1].prompt
-    tokenizer = session.model.source_tokenizer
-    pieces = tuple(f"{tokenizer.quoted(id)} {id}" for id in tokenizer.encode(text))
+    model, tokenizer = session.model, session.model.source_tokenizer
+
+    def named(ids: Iterable[int]) -> tuple[str, ...]:
+        return tuple(f"{tokenizer.quoted(id)} {id}" for id in ids)
+
+    ids = tokenizer.encode(text)
+    pieces = named(ids)
+    as_prompt = model.prompt_encoder.encode_text(text) if model.prompt_encoder.template else ids
     notes = (
         f"{len(pieces):,} tokens for {len(text):,} characters · each piece stands before its id in the vocabulary",
+        *([f"as a prompt: {'  '.join(named(as_prompt))}"] if as_prompt[-len(ids) :] != ids else []),
         *([notice.text] if (notice := session.model.unknown_notice(text)) else []),
     )
     return Pieces(pieces, notes)
@@ -153,10 +160,10 @@ def last_answer(session: Session) -> Turn:
     return turn
 
 
-def _parse_token(text: str, turn: Turn, name: str) -> int:
+def _parse_token(text: str, turn: Turn, name: str, remedy: str = "") -> int:
     """Return the index of the token that was typed; without a number, that of the most surprising one."""
     if text:
-        return parse_token(text, len(turn.tokens), name)
+        return parse_token(text, len(turn.tokens), name, remedy)
     return most_surprising(turn)
 
 
@@ -231,21 +238,22 @@ def _avoided(token: Token) -> tuple[str, ...]:
 def shade(scored: ScoredText) -> ShadedText:
     """Return a text coloured by surprisal, with notes on its perplexity and bits per character.
 
-    A token that holds only part of a character adds its surprisal and entropy to the token that completes it.
+    A token that holds only part of a character adds its surprisal to that of the token that completes it.
     """
     pieces: list[tuple[str, float | None]] = []
-    entropies: list[float] = []
-    surprisal = entropy = 0.0
+    entropies: list[tuple[float, ...]] = []
+    surprisal = 0.0
+    of_piece: tuple[float, ...] = ()
     for token in scored.tokens:
         if token.logprob is None:
             pieces += [(token.text, None)] if token.text else []
             continue
         surprisal -= token.logprob / math.log(2)
-        entropy += (token.entropy or 0.0) / math.log(2)
+        of_piece += ((token.entropy or 0.0) / math.log(2),)
         if token.text:
             pieces.append((token.text, surprisal))
-            entropies.append(entropy)
-            surprisal = entropy = 0.0
+            entropies.append(of_piece)
+            surprisal, of_piece = 0.0, ()
     facts = [f"perplexity {scored.perplexity:,.2f}"]
     if (bits := scored.bits_per_character) is not None:
         facts.append(f"{bits:.3f} bits/char")
@@ -425,7 +433,8 @@ def steps(session: Session, text: str) -> Result:
 
     One operation a screen, with its numbers: ←/→ go on and back, ↑/↓ and Tab
     select a number and show how it was made. Without N it is the answer's most
-    surprising token. `/steps train` shows a training step, of a toy its first.
+    surprising token; one more than it has is what would come after it.
+    `/steps train` shows a training step, of a toy its first.
     """
     if text.lower() == TRAIN:
         from tinychat.evaluate.training_step import Example, trace_training_step
@@ -436,7 +445,8 @@ def steps(session: Session, text: str) -> Result:
         return Steps(trace_training_step(session.model.info, example))
     turn, model = last_answer(session), session.model
     count = len(turn.tokens)
-    index = count if text == str(count + 1) else _parse_token(text, turn, "steps")
+    after = f"{count + 1} is what would come after the answer"
+    index = count if text == str(count + 1) else _parse_token(text, turn, "steps", after)
     request, number = request_at(model, turn, index), _random_number(session, turn, index)
     labels = map(_make_label, (model.tokenizer, model.source_tokenizer))
     drawn = turn.tokens[index].id if index < count else None

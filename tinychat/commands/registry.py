@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tinychat.commands.results import Help, Message, Quit, Result
+from tinychat.config.option import Option
+from tinychat.config.settings import UI_OPTIONS
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
 from tinychat.textutil import quote
@@ -163,6 +165,8 @@ class Registry(dict[str, Command]):
         if matches:
             candidates = ", ".join(PREFIX + known for known in sorted(matches))
             raise UsageError(f"/{name} could be {candidates}", "type some more of it")
+        if (option := UI_OPTIONS.get(typed)) is not None:
+            raise chosen_at_start(option)
         near = None if PREFIX in typed else self._find_near(typed)  # a path is meant for the model
         raise UsageError(f"there is no command /{name}", f"did you mean /{near}?" if near else remedy)
 
@@ -240,7 +244,7 @@ class Registry(dict[str, Command]):
             while_busy=True, complete=complete,
         )  # fmt: skip
         def help(session: Session, text: str) -> Result:
-            """List all commands on one screen, or describe one of them with an example."""
+            """List the commands on one screen, or describe one with an example; `/settings` lists all settings."""
             if not text:
                 briefs: dict[str, dict[str, str]] = {category: {} for category in CATEGORIES}
                 for command in self.values():
@@ -261,6 +265,11 @@ class Registry(dict[str, Command]):
 def quit_(session: Session, text: str) -> Result:
     """Leave tinychat; Ctrl-D on an empty line does the same, and so do `exit`, `quit` and `:q` without a slash."""
     return Quit()
+
+
+def chosen_at_start(option: Option) -> UsageError:
+    """Return the error where an option of the user interface is set in the middle of a session."""
+    return UsageError(f"{option.spelling} is chosen when tinychat starts", f"`tinychat {option.flag}`, or config.toml")
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------
@@ -308,17 +317,38 @@ def parse_number(text: str, low: int, high: float, error: UsageError) -> int:
     return number
 
 
-def parse_token(text: str, count: int, name: str) -> int:
+def parse_token(text: str, count: int, name: str, remedy: str = "") -> int:
     """Parse the number of a token and return its index from 0; 1 is the first token, -1 the last one.
+
+    `remedy` is that of the error.
 
     Raises:
         UsageError: If there is no such token.
     """
-    error = UsageError(f"/{name} takes the number of a token, from 1 to {count}, not {text!r}")
+    error = UsageError(f"/{name} takes the number of a token, from 1 to {count}, not {text!r}", remedy)
     number = parse_number(text, -count, count, error)
     if number == 0:
         raise error
     return number - 1 if number > 0 else number + count
+
+
+def with_ending(path: Path, *endings: str) -> Path:
+    """Return a path with the first of some endings if it has none; that of a folder as it is.
+
+    Raises:
+        UsageError: If it has another one.
+    """
+    if path.suffix.lower() in endings or path.is_dir():
+        return path
+    if path.suffix:
+        raise refuse_ending(path, endings)
+    return path.with_name(path.name + endings[0])
+
+
+def refuse_ending(path: Path, endings: Iterable[str]) -> UsageError:
+    """Return the error where nothing writes files with the ending of a path."""
+    problem = f"{path.suffix} cannot be written" if path.suffix else "it has no ending that says what to write"
+    return UsageError(f"{path}: {problem}", "one of " + " ".join(endings))
 
 
 def unquote(text: str) -> str:

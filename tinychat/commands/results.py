@@ -117,12 +117,12 @@ class Tree:
 class ShadedText:
     """A text in pieces, each with its surprisal in bits (None if unknown).
 
-    The entropies, in bits, are those of the predictions of the pieces with a surprisal, or none at all.
+    The entropies, in bits, are those of the predictions of the tokens of each piece with a surprisal, or none at all.
     """
 
     pieces: tuple[tuple[str, float | None], ...]
     notes: tuple[str, ...] = ()
-    entropies: tuple[float, ...] = ()
+    entropies: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)

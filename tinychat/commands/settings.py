@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tinychat.commands.registry import Command, Suggestion, command, first_word, unquote
+from tinychat.commands.registry import Command, Suggestion, chosen_at_start, command, first_word, unquote
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.config.option import Option
 from tinychat.config.settings import LOADING, SETTINGS, UI_OPTIONS
@@ -29,8 +29,7 @@ def change(session: Session, name: str, value: object, *, is_typed: bool = True)
     """
     setting = (SETTINGS | UI_OPTIONS).find(name)
     if setting.name in UI_OPTIONS:
-        remedy = f"`tinychat {setting.flag}`, or config.toml"
-        raise UsageError(f"{setting.spelling} is chosen when tinychat starts", remedy)
+        raise chosen_at_start(setting)
     if setting.name == "system" and setting.parse(value, is_typed=is_typed) and session.info is not None:
         session.model.check_system()
     before, old = session.settings.current, _show(session, setting)

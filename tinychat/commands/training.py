@@ -20,6 +20,7 @@ from tinychat.commands.registry import (
     complete_paths,
     complete_sources,
     first_word,
+    refuse_ending,
     split_flags,
     split_words,
     to_name,
@@ -52,7 +53,7 @@ RUN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out":
 MORE = "more"
 """First word of `/train more NAME --minutes 5`."""
 BACKGROUND = "&"
-"""Last word of `/train` for a run in the background, as in a shell."""
+"""End of `/train` for a run in the background, as in a shell."""
 MAX_SNAPSHOT_TOKENS = 100
 """Maximum number of tokens of one answer of `/when`, so that several fit the screen."""
 UNKNOWN = "–"
@@ -138,8 +139,8 @@ def train(session: Session, text: str) -> Result:
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
-    in_background = text.split()[-1:] == [BACKGROUND]
-    words, flags = _parse_train(text.rstrip().removesuffix(BACKGROUND) if in_background else text)
+    in_background = text.rstrip().endswith(BACKGROUND)
+    words, flags = _parse_train(text.rstrip().removesuffix(BACKGROUND))
     more = words[:1] == (MORE,) and len(words) == 2 and "resume" not in flags
     sources = words if more else join_words(words)
     run_flags = {name: flags.pop(name) for name in RUN_FLAGS if name in flags}
@@ -242,10 +243,13 @@ def with_finish_hint(setting: Command) -> Command:
 
 def _find_active(name: str) -> RunFolder:
     """Return the active run of a name; if the name is empty, the newest active one."""
+    from tinychat.train.launch import is_done
+
     if name:
         run = find_run(name)
         if not run.is_running():
-            remedy = f"`/train --resume {run.typed_name}` goes on with it"
+            call = f"more {run.typed_name} --minutes 5" if is_done(run) else f"--resume {run.typed_name}"
+            remedy = f"`/train {call}` goes on with it"
             raise RunError(f"the run {run.name!r} is not at work", remedy)
         return run
     newest = next((run for run in list_runs() if run.is_running()), None)
@@ -370,8 +374,13 @@ def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
 
 
 def _loss(summary: "RunSummary", digits: int) -> str:
-    """Return the loss of a run; a provisional one, which is no measure of the model yet, after a `~`."""
-    return UNKNOWN if summary.loss is None else f"{'~' * summary.is_provisional}{summary.loss:.{digits}f}"
+    """Return the loss of a run; a provisional one, which is no measure of the model yet, after a `~`.
+
+    Where nothing was held out, the loss on the training text is named as one.
+    """
+    if summary.loss is None:
+        return UNKNOWN
+    return f"{'~' * summary.is_provisional}{summary.loss:.{digits}f}{' (train)' * (summary.split == 'train')}"
 
 
 def _list_row(summary: "RunSummary") -> tuple[str, ...]:
@@ -407,7 +416,7 @@ def _comparison_table(summaries: "Sequence[RunSummary]") -> Table:
         )
         for summary, *of_run in zip(summaries, *values, strict=True)
     ]
-    headings = ("run", "steps", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
+    headings = ("run", "step", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
     columns, *rows = zip(headings, *run_columns, strict=True)
     return Table(columns, tuple(rows), right=tuple(range(1, len(columns))))
 
@@ -482,7 +491,7 @@ def _parse_plot(text: str) -> tuple[list[str], str, Path | None]:
 def _picture_file(name: str) -> Path:
     path = expand_home(name)
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(SUFFIXES))
+        raise refuse_ending(path, SUFFIXES)
     return path
 
 

@@ -123,6 +123,8 @@ class Option:
         words = "texts between commas" if self.separated else "text" if self.escaped else KINDS[self.kind]
         if self.choices:
             words = ("any of " if self.kind is tuple else "one of ") + ", ".join(self.choices)
+        if self.check is not None:  # not every text is a valid one
+            words = self.usage
         if self.above is not None:
             words += f" above {_bound(self.above)}"
         if self.low is not None:

@@ -393,17 +393,24 @@ class SettingStore(LayeredOptions[Settings]):
     def __init__(self) -> None:
         self.last_temperature: float = SETTINGS["temperature"].default
         """The last temperature above 0."""
+        self._last_origin = Origin.DEFAULT
         super().__init__(SETTINGS, Settings)
 
     def sample(self, origin: Origin = Origin.COMMAND) -> None:
         """Return from greedy decoding to sampling, at the last temperature above 0."""
+        if not self.current.greedy:
+            return
+        temperature = self.last_temperature
+        if self._last_origin < origin:  # a model's own temperature stays its own, and does not go along to the next one
+            self._layers[origin].pop("temperature", None)
+            self._refresh()
         if self.current.greedy:
-            self.set("temperature", self.last_temperature, origin)
+            self.set("temperature", temperature, origin)
 
     def _refresh(self) -> None:
         super()._refresh()
         if not self.current.greedy:
-            self.last_temperature = self.current.temperature
+            self.last_temperature, self._last_origin = self.current.temperature, self.origin("temperature")
 
 
 DEFAULT_MODEL = "smalltalk"

@@ -197,6 +197,18 @@ def describe_origin(path: Path, format: str, model_type: str) -> str:
     return f"{path.resolve().stem if path.is_file() else path.resolve().name} of {format} ({model_type})"
 
 
+def check_importable(path: Path) -> None:
+    """Check that a path holds a model of any readable format, or of tinychat, be it a damaged one.
+
+    Raises:
+        ModelError: If it does not.
+    """
+    if find_format(path) is None and not (path / CONFIG).exists():
+        formats = ", ".join(name for name, one in FORMATS.items() if one.read)
+        problem = f"{path} is no folder of a model: it holds no {CONFIG}"
+        raise ModelError(problem if path.is_dir() else f"{path} is no model that can be read", f"formats: {formats}")
+
+
 def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     """Write a model of any readable format, or of tinychat, to `folder`, as one of tinychat.
 
@@ -204,10 +216,7 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
         ModelError: If the path holds no model, or one of an unsupported architecture.
         TokenizerError: If its tokenizer cannot be read.
     """
-    if find_format(path) is None and not (path / CONFIG).exists():
-        formats = ", ".join(name for name, one in FORMATS.items() if one.read)
-        problem = f"{path} is no folder of a model: it holds no {CONFIG}"
-        raise ModelError(problem if path.is_dir() else f"{path} is no model that can be read", f"formats: {formats}")
+    check_importable(path)
     info = open_path(path)
     checked_config(info)
     is_foreign, card = info.foreign is not None, f"# {name}\n\n{info.description}\n"

@@ -144,7 +144,7 @@ def _parse_body(body: bytes, model: OpenModel) -> dict[str, Any]:
     try:
         values = parse_json(body.decode("utf-8"))
     except ValueError as error:
-        raise ApiError(400, f"the body is no JSON: {error}") from None
+        raise ApiError(400, f"the body cannot be read: {error}") from None
     if not isinstance(values, dict):
         raise ApiError(400, f"the body is no object: {quote(values)}")
     check_model(values.pop("model", None), model)

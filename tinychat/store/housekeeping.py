@@ -173,15 +173,31 @@ def remove(own: Own) -> None:
             remove_folder(folder)
 
 
-def find_taken(name: str) -> str | None:
+def find_taken(name: str, *, among_bundled: bool = True) -> str | None:
     """Return the run or model that has a name, whatever its case, as it is spelled; None if the name is free.
 
-    A run that failed before its first checkpoint gives its name back.
+    A run that failed before its first checkpoint gives its name back. The names of bundled models are taken, too, as a
+    model of that name in the person's folder would hide them; pass `among_bundled=False` for one that goes elsewhere.
     """
     model, run = _find(name)
     if run is not None and not RunFolder(run).is_void():
         return run.name
+    if model is None and among_bundled:
+        model = _find_bundled(name)
     return None if model is None else model.name
+
+
+def taken_error(taken: str, remedy: str) -> RunError:
+    """Return the error of a name that a run or a model has; `remedy` says how to give another one."""
+    is_bundled = _find_bundled(taken) is not None
+    reason = f": {taken} comes with tinychat" if is_bundled else f", or remove it: `tinychat rm {typed(taken)}`"
+    return RunError(f"there is a run or a model {taken!r} already", remedy + reason)
+
+
+def _find_bundled(name: str) -> Path | None:
+    """Return the bundled model of a name, whatever its case."""
+    folder = find_named(paths.bundled_models(), name)
+    return folder if folder is not None and (folder / CONFIG).is_file() else None
 
 
 def check_new_name(own: Own, name: str) -> str:
@@ -195,7 +211,7 @@ def check_new_name(own: Own, name: str) -> str:
     if name == own.name:
         raise UsageError(f"{name!r} is its name already", "give another one")
     if (taken := find_taken(name)) is not None and taken not in {folder.name for folder in own.folders}:
-        raise RunError(f"there is a run or a model {taken!r} already", f"remove it first: `tinychat rm {typed(taken)}`")
+        raise taken_error(taken, "give another name")
     if link := next((folder for folder in own.folders if folder.is_symlink()), None):
         raise UsageError(f"{link} is a symbolic link", "rename what it points to")
     return name

@@ -40,7 +40,7 @@ from tinychat.formats.registry import find_format, import_model, open_model
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.shapes import checked_config
 from tinychat.store import paths
-from tinychat.store.housekeeping import find_taken
+from tinychat.store.housekeeping import find_taken, taken_error
 from tinychat.store.models import (
     CONFIG,
     SOURCE_TOKENIZER,
@@ -110,7 +110,7 @@ def prepare_run(
         SourceError: If a source cannot be found, or its beginning cannot be read as a text.
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
             contradicts the base model.
-        RunError: If the name is taken.
+        RunError: If the name is taken, or there is a model in `out`.
         ModelError: If there is no such base model, or two choices of the architecture contradict each other.
         TokenizerError: If there is no such tokenizer.
     """
@@ -118,7 +118,9 @@ def prepare_run(
         out = expand_home(out).absolute()
         _check_out(out)
     if not recipe.sources and not recipe.texts:
-        raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
+        raise UsageError(
+            "there is nothing to train on", "name a text, or - for what is piped: `tinychat train my-novel.txt`"
+        )
     for source in recipe.sources:
         _check_source(source)
     try:
@@ -128,7 +130,7 @@ def prepare_run(
         raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
     check_loggers(recipe.log)
     if name is not None:
-        name = _free_name(name)
+        name = _free_name(name, among_bundled=out is None)
     model = None if recipe.from_model is None else open_model(recipe.from_model)
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
@@ -141,7 +143,8 @@ def prepare_run(
         cache = paths.datasets_folder()
         check_sources(recipe.sources, cache=cache, column=recipe.column, field=recipe.field, mode=mode)
     # Only now, as reading may take minutes, in which other runs begin.
-    run = _make_folder([name] if name is not None else _new_names(recipe, recipe_name))
+    names = [name] if name is not None else _new_names(recipe, recipe_name)
+    run = _make_folder(names, among_bundled=out is None)
     with removed_on_error(run):
         run.checkpoints.mkdir()
         if model is not None:
@@ -161,8 +164,10 @@ def _new_names(recipe: Recipe, recipe_name: str | None) -> Iterator[str]:
     yield from (f"{base}-{number}" for number in itertools.count(2))
 
 
-def _make_folder(names: Iterable[str]) -> RunFolder:
+def _make_folder(names: Iterable[str], *, among_bundled: bool) -> RunFolder:
     """Make the folder of a run under the first name that is free, in place of a void run of that name.
+
+    `among_bundled` is as in `find_taken`.
 
     Raises:
         RunError: If all names are taken.
@@ -172,7 +177,7 @@ def _make_folder(names: Iterable[str]) -> RunFolder:
     paths.cache_folder().mkdir(parents=True, exist_ok=True)
     with FileLock(paths.cache_folder() / "names.lock"):  # else another process could make a run where the void one was
         for name in names:
-            if find_taken(name) is None:
+            if find_taken(name, among_bundled=among_bundled) is None:
                 if (void := find_named(paths.runs_folder(), name)) is not None:
                     RunFolder(void).remove()
                 run = RunFolder(paths.runs_folder() / name)
@@ -182,18 +187,20 @@ def _make_folder(names: Iterable[str]) -> RunFolder:
     raise _taken(name)
 
 
-def _free_name(name: str) -> str:
-    """Return a name that a person gave, in the form that is stored; it must be valid and free."""
+def _free_name(name: str, *, among_bundled: bool) -> str:
+    """Return a name that a person gave, in the form that is stored; it must be valid and free, as in `find_taken`."""
     name = check_name(name)
-    if find_taken(name) is not None:
+    if find_taken(name, among_bundled=among_bundled) is not None:
         raise _taken(name)
     return name
 
 
 def _taken(name: str) -> RunError:
-    taken, has_run = find_taken(name) or name, find_named(paths.runs_folder(), name) is not None
-    way = f"go on with it: --resume {typed(taken)}" if has_run else f"remove it: `tinychat rm {typed(taken)}`"
-    return RunError(f"there is a run or a model {taken!r} already", f"take another --name, or {way}")
+    taken, remedy = find_taken(name) or name, "take another --name"
+    if find_named(paths.runs_folder(), name) is None:
+        return taken_error(taken, remedy)
+    problem = f"there is a run or a model {taken!r} already"
+    return RunError(problem, f"{remedy}, or go on with it: --resume {typed(taken)}")
 
 
 @contextmanager
@@ -462,8 +469,11 @@ def _already_running(run: RunFolder) -> RunError:
 
 
 def _check_out(folder: Path) -> None:
-    """Check before training that a model can be written to a folder: one that is new, empty or a model's."""
-    if folder.exists() and not (folder / CONFIG).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    """Check before training that a model can be written to a folder, which must be new or empty."""
+    if (folder / CONFIG).is_file():
+        problem = f"--out {folder} is there already, and holds a model"
+        raise RunError(problem, "name another folder, or remove that model first")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder} is there already, and is no model", "name a new folder: a model replaces all")
     parent = next(parent for parent in folder.parents if parent.exists())
     if not os.access(parent, os.W_OK | os.X_OK):

@@ -129,7 +129,9 @@ class RunSummary:
     """total number of steps, estimated for a run with a time limit; number of steps done if the run is over"""
     parameters: int | None
     loss: float | None
-    """validation loss in nats per token: of the model, or the lowest so far"""
+    """loss in nats per token on that split: of the model, or the lowest so far"""
+    split: str
+    """what the loss is of: val, or train where nothing was held out"""
     is_provisional: bool
     """whether that is of a part of the split only"""
     accuracy: float | None
@@ -181,6 +183,7 @@ def read_run_summary(run: RunFolder) -> RunSummary:
         steps=step if isinstance(last, Ended) or stepped is None else stepped.steps,
         parameters=parameters,
         loss=best.loss if best else None,
+        split=best.split if best else "val",
         is_provisional=isinstance(best, Evaluated) and best.is_part,
         accuracy=best.accuracy if best else None,
         tokens_per_second=steps / seconds_per_token if seconds_per_token else None,

@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -166,6 +167,7 @@ def test_the_legend_has_the_best_loss_if_it_is_not_the_last() -> None:
     assert legend(ONE) == "one · train 1.000 · val 1.450, best 1.400 at 20"
     assert legend(TWO) == "two & <b> · train 1.550 · val 1.600"
     assert legend(LossCurve("x", ONE.training, ())) == "x · train 1.000"
+    assert legend(replace(TWO, split="train")) == "two & <b> · train 1.550 · train, evaluated 1.600"
 
 
 def test_a_vector_picture_has_curves_dots_axes_and_a_legend(tmp_path: Path) -> None:

@@ -257,13 +257,13 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
     ]
 
 
-def test_entropies_are_a_line_of_their_own() -> None:
-    shaded = dataclasses.replace(SHADED, entropies=(0.0, 1.0, 2.0, 4.0))
+def test_entropies_are_a_line_of_their_own_in_figures_of_a_token() -> None:
+    shaded = dataclasses.replace(SHADED, entropies=((0.0,), (1.0,), (2.0,), (1.5, 2.5)))
     assert drawn(shaded)[1:] == [
         " ▁▁  █▅▅ ▃▃▃",
         " ▁▁  ▃▅▅ ███",
         "surprisal, up to 7.0 bits · in brackets: less likely than 1 in 8",
-        "entropy, up to 4.0 bits, 1.8 on average",
+        "entropy, up to 2.5 bits, 1.4 on average",
         HOW_TO_READ_BOTH,
         "perplexity 4.00",
     ]

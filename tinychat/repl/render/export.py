@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.atomic import atomic_write
+from tinychat.commands.registry import refuse_ending
 from tinychat.commands.results import summary
-from tinychat.errors import UsageError
 from tinychat.repl.render.palette import THEMES, rgb
 from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
@@ -34,7 +34,7 @@ def export(session: Session, terminal: Terminal, path: Path) -> None:
     """
     render = FORMATS.get(path.suffix.lower())
     if render is None:
-        raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(FORMATS))
+        raise refuse_ending(path, FORMATS)
     atomic_write(path, render(session, terminal).encode("utf-8", "replace"))
 
 

@@ -236,7 +236,8 @@ def legend(curve: "LossCurve") -> str:
     if curve.validation:
         (_, last), (step, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
         best_text = f", best {best:.3f} at {step:,.4g}" if best < last else ""
-        parts.append(f"{curve.split} {last:.3f}{best_text}")
+        split = "train, evaluated" if curve.split == "train" else curve.split  # nothing was held out
+        parts.append(f"{split} {last:.3f}{best_text}")
     return SEPARATOR.join(parts)
 
 

@@ -316,7 +316,7 @@ def _horizontal_bar(fraction: float, longest: int, style: str) -> Text:
 def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
     """Draw a text with its surprising tokens coloured or in brackets, over bars of their surprisal and of entropy."""
     terminal.fresh_line()
-    charts = [blocks(_surprisals(shaded))] + [blocks(shaded.entropies)] * bool(shaded.entropies)
+    charts = [blocks(_surprisals(shaded))] + [blocks([*map(sum, shaded.entropies)])] * bool(shaded.entropies)
     for row in _rows(_spans(shaded, has_colour=terminal.colour), terminal.width - 1):
         for span in row:
             terminal.write(span.text, span.style)
@@ -425,7 +425,7 @@ def _surprisal_range(shaded: results.ShadedText) -> str:
 
 
 def _entropy_range(shaded: results.ShadedText) -> str:
-    entropies = shaded.entropies
+    entropies = [*itertools.chain.from_iterable(shaded.entropies)]
     return f"entropy, up to {max(entropies):.1f} bits, {sum(entropies) / len(entropies):.1f} on average"
 
 
