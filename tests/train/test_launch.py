@@ -303,9 +303,9 @@ def test_no_model_takes_the_name_of_a_bundled_one(name: str) -> None:
 def test_a_model_in_the_final_folder_stays(letters: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(letters, folder)
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(UsageError) as caught:
         prepare_run(Recipe(sources=("novel.txt",)), out=folder)
-    assert caught.value.problem == f"--out {folder} is there already, and holds a model"
+    assert caught.value.problem == f"--out {folder} is there already"
     assert not paths.runs_folder().exists()
 
 

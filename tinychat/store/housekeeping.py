@@ -187,10 +187,14 @@ def find_taken(name: str, *, among_bundled: bool = True) -> str | None:
     return None if model is None else model.name
 
 
-def taken_error(taken: str, remedy: str) -> RunError:
-    """Return the error of a name that a run or a model has; `remedy` says how to give another one."""
-    is_bundled = _find_bundled(taken) is not None
-    reason = f": {taken} comes with tinychat" if is_bundled else f", or remove it: `tinychat rm {typed(taken)}`"
+def taken_error(taken: str, remedy: str, otherwise: str = "") -> RunError:
+    """Return the error of a name that a run or a model has.
+
+    `remedy` says how to give another one, `otherwise` what else can be done; default: what removes it, if that can be.
+    """
+    is_bundled = not otherwise and _find_bundled(taken) is not None
+    otherwise = otherwise or f"remove it: `tinychat rm {typed(taken)}`"
+    reason = f": {taken} comes with tinychat" if is_bundled else f", or {otherwise}"
     return RunError(f"there is a run or a model {taken!r} already", remedy + reason)
 
 

@@ -110,7 +110,7 @@ def prepare_run(
         SourceError: If a source cannot be found, or its beginning cannot be read as a text.
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
             contradicts the base model.
-        RunError: If the name is taken, or there is a model in `out`.
+        RunError: If the name is taken.
         ModelError: If there is no such base model, or two choices of the architecture contradict each other.
         TokenizerError: If there is no such tokenizer.
     """
@@ -196,11 +196,8 @@ def _free_name(name: str, *, among_bundled: bool) -> str:
 
 
 def _taken(name: str) -> RunError:
-    taken, remedy = find_taken(name) or name, "take another --name"
-    if find_named(paths.runs_folder(), name) is None:
-        return taken_error(taken, remedy)
-    problem = f"there is a run or a model {taken!r} already"
-    return RunError(problem, f"{remedy}, or go on with it: --resume {typed(taken)}")
+    taken, has_run = find_taken(name) or name, find_named(paths.runs_folder(), name) is not None
+    return taken_error(taken, "take another --name", f"go on with it: --resume {typed(taken)}" if has_run else "")
 
 
 @contextmanager
@@ -470,11 +467,8 @@ def _already_running(run: RunFolder) -> RunError:
 
 def _check_out(folder: Path) -> None:
     """Check before training that a model can be written to a folder, which must be new or empty."""
-    if (folder / CONFIG).is_file():
-        problem = f"--out {folder} is there already, and holds a model"
-        raise RunError(problem, "name another folder, or remove that model first")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--out {folder} is there already, and is no model", "name a new folder: a model replaces all")
+        raise UsageError(f"--out {folder} is there already", "name a folder that is new or empty")
     parent = next(parent for parent in folder.parents if parent.exists())
     if not os.access(parent, os.W_OK | os.X_OK):
         raise UsageError(f"--out {folder}: nothing can be written in {parent}", "name another folder")
