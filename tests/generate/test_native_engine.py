@@ -654,14 +654,21 @@ def test_sums_of_exponentials_are_right_to_the_sixth_place(tmp_path: Path) -> No
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 def test_a_forked_process_goes_on_alone(letters: Path) -> None:
     code = """
-import os, signal, sys, tinychat
-model = tinychat.load(sys.argv[1], engine="native", threads=2, max_tokens=8)
-model._opened.engine._tuner.choose = lambda is_wide: 2  # whatever is faster here
-before = [one.text for one in model.generate(["abc"] * 8, seed=1)]
+import gc, os, signal, sys
+os.register_at_fork(after_in_child=lambda: gc.collect() or os._exit(2))  # the child collects what is forgotten
+import tinychat
+gc.disable()
+model, forgotten = (tinychat.load(sys.argv[1], engine="native", threads=2, max_tokens=8) for _ in range(2))
+for one in (model, forgotten):
+    one._opened.engine._tuner.choose = lambda is_wide: 2  # whatever is faster here
+    before = [answer.text for answer in one.generate(["abc"] * 8, seed=1)]
+cycle = [one]
+cycle.append(cycle)
+del one, forgotten, cycle
 if child := os.fork():
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 signal.alarm(20)  # ends it if it waits for threads that are not there
-is_same = [one.text for one in model.generate(["abc"] * 8, seed=1)] == before
+is_same = [answer.text for answer in model.generate(["abc"] * 8, seed=1)] == before
 model.score("abc abc")
 model.close()
 is_same = is_same and model.generate("abc", seed=1).text == model.generate("abc", seed=1).text

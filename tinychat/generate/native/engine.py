@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
-from weakref import WeakSet
 
 from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS
 from tinychat.errors import GenerationError, ModelError
@@ -140,6 +139,8 @@ class NativeEngine:
         self.context_length = self.config.context_length
         self._precision, self._drafts = precision, drafts
         self._tuner = ThreadTuner(threads, most_threads or threads)
+        self._process = os.getpid()
+        """Id of the process that the threads of the model are in."""
         self._level = level or levels_here()[0]
         self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
@@ -147,9 +148,7 @@ class NativeEngine:
         self._scoring: int | None = None
         self._load_reference = load_reference
         self._reference: EngineLoading | None = None
-        self._has_lost_workers = False
         self.reload(info)
-        _engines.add(self)
 
     def reload(self, info: ModelInfo) -> None:
         """Implement `Engine.reload`."""
@@ -169,7 +168,7 @@ class NativeEngine:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
-        self._has_lost_workers = False
+        self._process = os.getpid()
         self.set_drafting(self._drafts)
         threads = "up to " * (self._tuner.most > self._tuner.default) + count(self._tuner.most, "thread")
         self.about = f"native engine, {self.precision}, {self._level}, {threads}"
@@ -192,18 +191,20 @@ class NativeEngine:
         for sequence in (*self._sequences.values(), self._scoring):
             self._kernel.native_free_sequence(self._model, sequence)
         self._sequences, self._scoring = {}, None
-        if not self._has_lost_workers:  # for which it would wait
+        if self._process == os.getpid():  # it waits for the threads, which a forked process does not have
             self._kernel.native_free_model(self._model)
         self._model = None
-
-    def lose_workers(self) -> None:
-        """Go on with one thread: in a process that was forked from this one, the others do not exist."""
-        self._has_lost_workers = self._has_lost_workers or self._tuner.most > 1
-        self._tuner = ThreadTuner(1, 1)
 
     def __del__(self) -> None:
         if getattr(self, "_model", None):
             self.close()
+
+    @property
+    def _threads(self) -> "ThreadTuner":
+        """What chooses the number of threads: of those that a model was loaded with, a forked process has one."""
+        if self._process != os.getpid():
+            self._tuner = ThreadTuner(1, 1)
+        return self._tuner
 
     @property
     def work(self) -> Work:
@@ -264,7 +265,7 @@ class NativeEngine:
             )  # fmt: skip
         requests = (c_char * len(packed)).from_buffer(packed)
         is_wide = len(answers) > 1
-        threads, before, began = self._tuner.choose(is_wide), self.work, time.perf_counter()
+        threads, before, began = self._threads.choose(is_wide), self.work, time.perf_counter()
         self._check(self._kernel.native_extend(self._model, requests, len(answers), top_logprobs, seconds, threads))
         taken, read = time.perf_counter() - began, self.work.read_without_rejected - before.read_without_rejected
         num_generated = [one[NUM_GENERATED] for one in REQUEST.iter_unpack(packed)]
@@ -289,7 +290,7 @@ class NativeEngine:
         logprobs, probabilities = (c_float * size)(), (c_double * size)()
         answer = _Answer(request, 1)
         packed = answer.pack(self._sequences[request.slot], self.context_length, 1, 0, 0, 0, 0)
-        threads = self._tuner.faster(is_wide=False)
+        threads = self._threads.faster(is_wide=False)
         self._check(self._kernel.native_probabilities(self._model, packed, logprobs, probabilities, threads))
         tokens = map(TokenProbability, range(size), logprobs, probabilities)
         return sorted(tokens, key=lambda one: -one.logprob)
@@ -313,7 +314,7 @@ class NativeEngine:
             window = _array(ids_here)
             length = len(window)
             logprobs, entropies = (c_float * length)(), (c_float * length)()
-            arguments = (_address(window), length, logprobs, entropies, self._tuner.faster(is_wide=True))
+            arguments = (_address(window), length, logprobs, entropies, self._threads.faster(is_wide=True))
             self._check(self._kernel.native_score(self._model, sequence, *arguments))
             yield logprobs[scored : length - 1], entropies[scored : length - 1]
 
@@ -414,19 +415,6 @@ class _Answer:
             *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & (1 << 64) - 1,
             self.request.prompt_index, self.request.num_generated + len(self.tokens),
         )  # fmt: skip
-
-
-_engines: "WeakSet[NativeEngine]" = WeakSet()
-"""All engines there are, of which a forked process has to know."""
-
-
-def _lose_workers() -> None:
-    for engine in _engines:
-        engine.lose_workers()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_lose_workers)
 
 
 def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
