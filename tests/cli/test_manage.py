@@ -102,6 +102,7 @@ def test_models_are_removed_and_renamed_without_a_question_only_if_told_so(call:
         r"  --yes does it without a question\n",
         err,
     )
+    assert call("rm", "my", "novel")[2] == err
     assert call("rename", "my novel", "v1.2", "--yes") == (0, "", "My Novel is now v1.2\n")
     assert call("show", "V1.2")[1].startswith("v1.2 (char, ")
     assert call("rm", "v1.2", "nobody", "--yes")[0] == 1  # nothing is removed then
@@ -281,8 +282,18 @@ def test_a_page_begins_with_a_saved_conversation(call: Call, letters: Path, tmp_
     assert not page.exists()
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("evla", "eval"), ("help", "--help"), ("list", "models")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("evla", "eval"),
+        ("help", "--help"),
+        ("help train", "train --help"),
+        ("help tarin", "--help"),
+        ("list", "models"),
+    ],
+)
 def test_a_mistyped_command_gets_a_suggestion(call: Call, typed: str, meant: str) -> None:
-    code, _, err = call(typed)
+    words = typed.split()
+    code, _, err = call(*words)
     assert code == 2
-    assert err == f"tinychat: there is no command {typed!r}\n  did you mean `tinychat {meant}`?\n"
+    assert err == f"tinychat: there is no command {words[0]!r}\n  did you mean `tinychat {meant}`?\n"

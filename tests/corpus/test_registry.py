@@ -93,7 +93,7 @@ if seed == "12":
 if seed == "13":
     sys.exit("no luck")
 folder = pathlib.Path(out)
-folder.mkdir(parents=True)
+folder.mkdir(parents=True, exist_ok=True)
 folder.joinpath("train.txt").write_text(f"{name} by seed {seed}")
 """
 
@@ -115,7 +115,9 @@ def test_a_data_set_is_generated_once_and_checked(tmp_path: Path, own: Dataset) 
     assert made.read_text() == "own by seed 1"
     time = made.stat().st_mtime_ns
     assert (fetch("own", cache=tmp_path / "cache") / "train.txt").stat().st_mtime_ns == time
-    made.write_text("own by another seed")
+    made.write_text("own by version 0")
+    assert (fetch("own", cache=tmp_path / "cache") / "train.txt").read_text() == "own by seed 1"
+    made.write_text("own by seed 2")
     with pytest.raises(SourceError, match="its checksum differs") as caught:
         fetch("own", cache=tmp_path / "cache")
     assert caught.value.remedy == "remove it, and it is made anew"

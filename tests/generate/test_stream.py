@@ -236,7 +236,7 @@ def test_a_change_of_settings_does_not_depend_on_how_far_the_engine_is_ahead(let
 def test_exceeding_the_context_is_reported_once() -> None:
     records = list(stream(Script(LETTERS.encode("abcdefgh"), context_length=4), answer(max_tokens=8)))
     assert [record.text for record in records if isinstance(record, Notice)] == [
-        "all together longer than the model's context of 4 tokens: it goes on from the newest part"
+        "prompt and answer are longer than the model's context of 4 tokens: it sees only their newest part"
     ]
 
 

@@ -308,7 +308,7 @@ def test_notices_tell_what_the_model_did_not_read(wrong: Served) -> None:
     _, answer = wrong.request("/v1/chat/completions", {"messages": messages, "max_tokens": 40})
     assert answer["notices"] == [
         "messages left out that letters does not read: system", "unknown to this model, left out: 'ÿ'",
-        "all together longer than the model's context of 32 tokens: it goes on from the newest part",
+        "prompt and answer are longer than the model's context of 32 tokens: it sees only their newest part",
     ]  # fmt: skip
     assert "notices" not in wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]
     _, answer = wrong.request("/v1/completions", {"prompt": "a", "max_tokens": 1, "system": "be kind"})

@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("tinychat.cli.manage", "Import a model from another tool."),
 }
 """Module and help line of each command, so that `--help` imports none of them."""
-ELSEWHERE = {"help": "--help", "list": "models", "ls": "models"}
+ELSEWHERE = {"list": "models", "ls": "models"}
 """Words that other tools have as commands, and the same here."""
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -83,7 +83,12 @@ class Commands(click.Group):
         """Resolve as click does, but suggest a remedy for an unknown command."""
         is_typed = bool(args) and not args[0].startswith("-") and not context.resilient_parsing
         if is_typed and self.get_command(context, args[0].lower()) is None:
-            near = [ELSEWHERE[args[0]]] if args[0] in ELSEWHERE else difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if args[0] == "help":
+                near = [" ".join([*(name for name in args[1:2] if name in COMMANDS), "--help"])]
+            elif args[0] in ELSEWHERE:
+                near = [ELSEWHERE[args[0]]]
+            else:
+                near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             remedy = f"did you mean `tinychat {near[0]}`?" if near else "a prompt goes behind -p, a model behind -m"
             raise UsageError(f"there is no command {args[0]!r}", remedy)
         return super().resolve_command(context, args)

@@ -11,6 +11,7 @@ from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
 from tinychat.store.housekeeping import Own, check_new_name, find_own, list_own, read_file_facts, remove, rename
 from tinychat.store.models import ModelInfo, Models, list_bundled_models
+from tinychat.store.names import fold
 from tinychat.textutil import byte_size, compact, count
 
 if TYPE_CHECKING:
@@ -228,6 +229,9 @@ def removal_of(names: Sequence[str], session: Session | None = None) -> Question
         RunError: If a run is training.
         UsageError: If the model is open in the session.
     """
+    known, joined = set(map(fold, list_own())), " ".join(names)
+    if fold(joined) in known and not known.issuperset(map(fold, names)):  # a name with spaces, not quoted
+        names = [joined]
     owns = list({own.name: own for own in map(find_own, names)}.values())
     for own in owns:
         if session is not None and _holds_open_model(session, own):

@@ -145,8 +145,12 @@ def generate(name: str, folder: Path, seed: int = 1, count: int | None = None) -
 
 
 def is_complete(dataset: Dataset, folder: Path) -> bool:
-    """Return whether a folder holds all files of a data set."""
-    return all(find_file(folder, file) is not None for file in dataset.files)
+    """Return whether a folder holds all files of a data set; one that another version generated does not count."""
+    for file in dataset.files:
+        path = find_file(folder, file)
+        if path is None or (dataset.is_generated and path.stat().st_size != file.bytes):
+            return False
+    return True
 
 
 def find_file(folder: Path, file: DataFile) -> Path | None:

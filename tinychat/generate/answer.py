@@ -268,7 +268,7 @@ class Answer:
                 break
         if len(self.request.ids) > engine.context_length and not self._has_noted_context:
             self._has_noted_context = True
-            yield Notice(f"all together {length}: it goes on from the newest part")
+            yield Notice(f"prompt and answer are {length}: it sees only their newest part")
         if self.request.left <= 0:
             yield from self.finish("length")
 
