@@ -116,6 +116,8 @@ def test_a_string_may_hold_a_line_separator_and_null_is_no_condition(tmp_path: P
         ({"say": 3, "answer": "hi"}, "say is a text or a list of texts, not 3"),
         ({"say": "hi", "patern": "hi"}, "a check has no 'patern'"),
         (["hi"], "it is no object"),
+        ({"say": "hi", "answer": "hi", "loose": True}, "loose stands on a line of its own"),
+        ({"loose": True, "words": "words.txt"}, "words stands on a line of its own"),
         (
             {"say": "hi", "pattern": "("},
             "pattern is no regular expression: missing ), unterminated subpattern at position 0",

@@ -58,6 +58,16 @@ def test_help_shows_the_common_options(capsys: pytest.CaptureFixture[str]) -> No
     assert len(COMMON_OPTIONS) == 12 + len(["--help", "--help-all"])
 
 
+@pytest.mark.parametrize("line", ["train novel.txt --name", "export smalltalk --to", "serve --port"])
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(
+    capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    assert run(line.split()) == 2
+    name, option = line.split()[0], line.split()[-1]
+    expected = f"tinychat: Option '{option}' requires an argument\n  see `tinychat {name} --help`\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_help_all_shows_every_option_by_section(capsys: pytest.CaptureFixture[str]) -> None:
     shown = listed_options(capsys, "--help-all")
     assert len(shown) == len(set(shown))

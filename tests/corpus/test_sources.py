@@ -88,8 +88,17 @@ def test_a_folder_yields_its_texts_in_order_and_skips_other_files(tmp_path: Path
     assert corpus.name == "notes"
     assert corpus.notices == (
         f"{folder}: files without text that can be read, left out: 2, the first is empty.txt",
+        f"{folder}: JSON files read as plain text (--field NAME reads their records): 1, the first is package.json",
         f"{folder / 'c.txt'}: read as cp1251 (Cyrillic)",
     )
+
+
+def test_json_of_a_folder_is_read_as_records_by_its_field(tmp_path: Path) -> None:
+    write(tmp_path / "notes" / "a.json", '[{"text": "first"}, {"text": "second"}]')
+    for specs, options in (([tmp_path / "notes"], {"field": "text"}), ([tmp_path / "notes" / "*.json"], {})):
+        corpus = read(tmp_path, specs, **options)
+        assert list(corpus.documents()) == ["first", "second"]
+        assert corpus.notices == ()
 
 
 def test_a_glob_and_several_sources_keep_their_order(tmp_path: Path) -> None:
@@ -158,6 +167,15 @@ def test_stdin_can_be_read_again(tmp_path: Path) -> None:
     assert corpus.notices == ("stdin: CRLF line ends became LF",)
     assert list(read(tmp_path, ["-"], stdin=io.BytesIO(b'{"a": "x"}\n'), field="a").documents()) == ["x"]
     assert list(read(tmp_path, ["-"], stdin=io.BytesIO(b"a,b\n1,x\n2,y"), column="b").documents()) == ["x", "y"]
+
+
+def test_json_lines_on_stdin_are_read_as_those_of_a_file(tmp_path: Path) -> None:
+    pairs = b'{"prompt": "hello", "completion": "hi"}\n'
+    corpus = read(tmp_path, ["-"], stdin=io.BytesIO(pairs))
+    assert [turns(conversation) for conversation in corpus.conversations()] == [HELLO]
+    assert list(read(tmp_path, ["-"], stdin=io.BytesIO(b'{"text": "a"}\n{"text": "b"}')).documents()) == ["a", "b"]
+    for text in ("{ return 1 }", '{\n  "a": "x"\n}', '["a"]'):
+        assert list(read(tmp_path, ["-"], stdin=io.BytesIO(text.encode())).documents()) == [text]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
@@ -382,7 +400,7 @@ def test_a_quotation_mark_that_is_never_closed_begins_no_cell(tmp_path: Path, li
     path = write(tmp_path / "t.csv", "\n".join(["id,text", *before, *after]) + end)
     corpus = read(tmp_path, [path])
     assert list(corpus.documents()) == texts
-    notice = f"{path}: the quotation mark of a cell in line {line} is never closed: it is read as text"
+    notice = f"{path}: unclosed quotation marks read as text: 1, the first is in line {line}"
     assert notice in corpus.notices
 
 
@@ -390,7 +408,33 @@ def test_a_cell_of_several_lines_stands_before_a_quotation_mark_that_is_never_cl
     path = write(tmp_path / "t.csv", f'text\n"{LONG} 1"\n"two\nlines"\n"{LONG} 3\n{LONG} 4\n')
     corpus = read(tmp_path, [path])
     assert list(corpus.documents()) == [f"{LONG} 1", "two\nlines", f'"{LONG} 3', f"{LONG} 4"]
-    assert any("in line 5 is never closed" in notice for notice in corpus.notices)
+    assert any("the first is in line 5" in notice for notice in corpus.notices)
+
+
+def test_a_quotation_mark_that_another_cell_closes_merges_no_rows(tmp_path: Path) -> None:
+    texts = [f"{LONG} {number}" for number in range(1, 500)]
+    cells = [text if number % 3 else f'"{text}"' for number, text in enumerate(texts)]
+    for number in (10, 11, 400):
+        texts[number] = cells[number] = f'"{LONG}'
+    path = write(tmp_path / "t.csv", "text,kind\n" + "".join(f"{cell},x\n" for cell in cells))
+    corpus = read(tmp_path, [path])
+    assert list(corpus.documents()) == texts
+    assert f"{path}: unclosed quotation marks read as text: 3, the first is in line 12" in corpus.notices
+
+
+def test_text_behind_a_quotation_mark_in_its_own_line_belongs_to_the_cell(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f'text,kind\n"Go" he said.,x\n"{LONG}\nin two lines",y\n"Well, "so" it is.",z\n')
+    corpus = read(tmp_path, [path])
+    assert list(corpus.documents()) == ["Go he said.", f"{LONG}\nin two lines", 'Well, so" it is."']
+    assert not any("unclosed" in notice for notice in corpus.notices)
+
+
+def test_many_quotation_marks_that_are_never_closed_are_read_in_linear_time(tmp_path: Path) -> None:
+    line = 'x""","\n'  # a mark is open behind it, whether one is before it or not
+    path = write(tmp_path / "t.csv", "text,kind\n" + 20_000 * line + '"y" z,1\n')
+    began = time.process_time()
+    assert read(tmp_path, [path], column="text").documents_count == 20_001
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "t.csv"), ("\t", "t.csv"), ("|", "t.csv"), ("\t", "t.tsv")])
@@ -448,6 +492,15 @@ def test_unusual_and_many_names_make_one_short_line(tmp_path: Path) -> None:
     assert "\n" not in notice
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_no_text(tmp_path: Path, number: str) -> None:
+    path = write(tmp_path / "t.jsonl", f'{{"text": "a"}}\n{{"text": {number}}}\n{{"text": 2.5}}\n')
+    assert list(read(tmp_path, [path]).documents()) == ["a", "2.5"]
+    path = write(tmp_path / "c.jsonl", f'{{"prompt": "hello", "completion": {number}}}\n')
+    with pytest.raises(SourceError, match="there is no text in it"):
+        read(tmp_path, [path])
+
+
 def test_jsonl_of_plain_strings(tmp_path: Path) -> None:
     assert list(read(tmp_path, [write(tmp_path / "t.ndjson", '"a"\n"b"\n')]).documents()) == ["a", "b"]
 
@@ -464,7 +517,14 @@ def test_json_is_an_array_one_value_or_several(tmp_path: Path, indent: int | Non
     assert list(read(tmp_path, [one]).documents()) == texts[:1]
 
 
-@pytest.mark.parametrize("text", ['[{"text": "a"}', "{nothing", '[{"text": "a"}, oops]'])
+def test_json_of_several_arrays_is_read_to_its_end(tmp_path: Path) -> None:
+    text = '[{"text": "a"}, {"text": "b"}]\n[]\n[{"text": "c"}]\n{"text": "d"}\n'
+    assert list(read(tmp_path, [write(tmp_path / "t.json", text)]).documents()) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"text": "a"}', "{nothing", '[{"text": "a"}, oops]', '[{"text": "a"}] oops', '[{"text": "a"}]]', "["]
+)
 def test_broken_json_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(SourceError, match="is no JSON"):
         read(tmp_path, [write(tmp_path / "t.json", text)])
@@ -596,10 +656,29 @@ def test_a_plain_text_holds_no_pairs_without_tabs(tmp_path: Path, mode: Any) -> 
     assert caught.value.remedy == "write each pair on a line of its own, with a tab between its two sides"
 
 
-def test_an_instruction_is_asked_with_its_input(tmp_path: Path) -> None:
-    record = {"instruction": "Translate", "input": "cat", "output": "gato"}
+@pytest.mark.parametrize(
+    ("prompt", "given", "answer"),
+    [("instruction", "input", "output"), ("instruction", "context", "response"), ("Question", "Context", "Answer")],
+)
+def test_an_instruction_or_question_is_asked_with_what_it_is_about(
+    tmp_path: Path, prompt: str, given: str, answer: str
+) -> None:
+    record = {prompt: "Translate", given: "cat", answer: "gato", "n": 1, "none": ""}
     corpus = read(tmp_path, [write(tmp_path / "t.jsonl", json.dumps(record))])
     assert turns(next(corpus.conversations())) == [("user", "Translate\ncat"), ("assistant", "gato")]
+    assert len(corpus.notices) == 1
+    corpus = read(tmp_path, [tmp_path / "t.jsonl"], mode="chat", field=f"{prompt},{given}")
+    assert turns(next(corpus.conversations())) == [("user", "Translate"), ("assistant", "cat")]
+    assert corpus.notices == ()
+
+
+@pytest.mark.parametrize("sides", [{"messages": ["hello", "hi"]}, {"question": "hello", "answer": "hi"}])
+def test_fields_that_conversations_leave_out_are_told(tmp_path: Path, sides: dict[str, Any]) -> None:
+    record = {"id": 7, "source": "us", "system": {"prompt": "be brief"}} | sides
+    path = write(tmp_path / "t.jsonl", json.dumps(record))
+    corpus = read(tmp_path, [path], mode="chat")
+    assert [turns(conversation) for conversation in corpus.conversations()] == [HELLO]
+    assert corpus.notices == (f"{path}: fields that the conversations leave out: source, system.prompt",)
 
 
 def test_messages_without_text_are_told(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from tinychat.cli.main import run
 from tinychat.evaluate import bench
+from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 from tinychat.train.batches import Batches
@@ -46,6 +48,14 @@ def test_the_table_fits_a_screen(letters: Path, capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("torch f32")
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("context_length", [1, 2, 3])
+def test_decoding_is_measured_in_the_shortest_contexts(context_length: int) -> None:
+    model = Transformer(ModelConfig(27, context_length=context_length, n_layer=1, d_model=16)).eval()
+    rate = bench._measure_decode(TorchEngine(model), model, 4)
+    assert rate.tokens_per_second > 0
+    assert rate.fraction_of_limit > 0
 
 
 @pytest.mark.slow

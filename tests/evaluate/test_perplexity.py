@@ -37,6 +37,18 @@ def test_characters_are_those_of_the_predicted_tokens(letters: Path, tmp_path: P
     assert result.bits_per_character == pytest.approx(result.loss / math.log(2))
 
 
+def test_documents_of_one_token_or_none_are_left_out(letters: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(letters, tmp_path / "rows"))
+    (folder / "training.json").write_text(json.dumps({"recipe": {"data": {"packing": False}}}), encoding="utf-8")
+    short, mixed = tmp_path / "short.jsonl", tmp_path / "mixed.jsonl"
+    short.write_text(300 * '{"text": "a"}\n', encoding="utf-8")
+    mixed.write_text(300 * '{"text": "a"}\n' + '{"text": "abc def"}\n', encoding="utf-8")
+    info = open_info(folder)
+    assert score(info, [str(mixed)], "all", settings=Settings()).tokens == 6
+    with pytest.raises(SourceError, match="nothing can be predicted in the all part of short"):
+        score(info, [str(short)], "all", settings=Settings())
+
+
 def test_a_model_without_an_architecture_is_refused_in_words(letters: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(letters, tmp_path / "bare"))
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

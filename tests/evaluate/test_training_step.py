@@ -15,7 +15,11 @@ from tinychat.errors import UsageError
 from tinychat.evaluate.training_step import Example, trace_training_step
 from tinychat.formats.registry import open_model
 from tinychat.generate.computation import Computation, figure
-from tinychat.store.models import read_info
+from tinychat.store.models import read_info, read_training
+from tinychat.train.__main__ import main
+from tinychat.train.event_log import Control
+from tinychat.train.launch import prepare_run
+from tinychat.train.recipe import load_recipe
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"
@@ -85,6 +89,21 @@ def test_it_is_the_first_step_of_the_run() -> None:
         assert sum(one.output.values.numel() for one in computation.operations if one.name.startswith("new ")) == (
             info.parameters
         )
+
+
+def test_the_first_step_has_the_stride_and_the_targets_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Control, "install_signal_handlers", lambda _: None)
+    fields = {"role_tokens": True, "user_loss_fraction": 0.0, "packing": True, "stride": 3, "vocab_size": None}
+    recipe = load_recipe("statquest").merged({**fields, "steps": 1, "sample_tokens": 0, "threads": 1})
+    run = prepare_run(recipe, "toy")
+    assert main([str(run.path)]) == 0
+    computation = trace_training_step(read_info(run.final_folder))
+    check_derivations(computation)
+    loss = next(one.output for one in computation.operations if one.name == "loss")
+    (first,) = read_training(run.final_folder)["curve"]["training"]
+    assert (1, pytest.approx(loss[0, 0], abs=2e-5)) == tuple(first)
+    rows = [row for one in computation.operations if one.name == "tokens" for row in one.output.rows]
+    assert "awesome" in {row.partition("→")[2] for row in rows} <= {"awesome", "<|end|>", "<|assistant|>"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tinychat.store.models import find_model, read_card, read_info, read_trainin
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.data import TrainingText
-from tinychat.train.launch import change_recipe, describe_done, prepare_run
+from tinychat.train.launch import change_recipe, describe_done, measure_length, prepare_run
 from tinychat.train.recipe import choose_recipe, load_recipe
 
 WORDS = ["the", "fox", "sees", "a", "bird", "and", "the bird", "sings", "loud", "in", "trees"]
@@ -47,6 +47,14 @@ def test_going_on_begins_with_the_loss_of_the_start_and_counts_the_text_with_fol
     assert all(abs(stepped.loss - start.training_loss) < 0.3 for stepped in events(run, Stepped))  # no look at itself
     before, after = weights(find_model("text")), weights(find_model(run.name))
     assert all(before[f"ngrams.{name}"].equal(after[f"ngrams.{name}"]) for name in ("contexts", "counts"))
+
+
+def test_where_nothing_is_held_out_the_start_leaves_out_its_own_counts_too(text: Path) -> None:
+    first = make(text, steps=4, validation_fraction=1e-5)
+    assert train(first) == 0
+    (start,), evaluated = events(first, Ended), events(go_on(text, steps=2, validation_fraction=1e-5), Evaluated)
+    assert [event.split for event in evaluated] == ["train", "train"]
+    assert evaluated[0].loss == pytest.approx(start.loss, abs=1e-4)  # its weights were saved in f16
 
 
 @pytest.mark.slow
@@ -169,6 +177,33 @@ def test_a_run_whose_text_has_changed_stays_done_when_it_cannot_be_extended(text
     assert events(run) == before
     assert load_recipe(run.recipe_file) == recipe
     assert not change_recipe(run, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "remedy"),
+    [
+        ("epochs", "--epochs 0.1 is not more than the 0.", "name the length in all, such as --epochs "),
+        ("minutes", "the time is over before the next step: to start and to end takes ", "give it more in all"),
+    ],
+)
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "interrupted"])
+def test_an_extension_without_a_step_is_refused_and_leaves_the_run_as_it_was(
+    text: Path, name: str, problem: str, remedy: str, ended: bool
+) -> None:
+    run = make(text, steps=30, ngram_order=0, bigram_embedding=False, evaluate_every=50)
+    assert train(run) == 0
+    if not ended:
+        lines = run.events_file.read_bytes().splitlines(keepends=True)
+        run.events_file.write_bytes(b"".join(lines[:-1]))
+    before, recipe = events(run), load_recipe(run.recipe_file)
+    assert change_recipe(run, {name: 0.1 if name == "epochs" else measure_length(run, recipe)["minutes"] + 0.001})
+    assert train(run) == 1
+    failed = events(run)[-1]
+    assert failed.problem.startswith(problem)
+    assert failed.remedy.startswith(remedy)
+    run.undo_failed_start()
+    assert load_recipe(run.recipe_file) == recipe
+    assert events(run) == (before if ended else [*before, failed])
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Texts that change while they are read; going on with a model: what is taken over, refused, and said of the text."""
 
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -16,10 +17,10 @@ from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Chunk
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Failed, Noticed, Planned
-from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
+from tinychat.store.models import CONFIG, TRAINING, find_model, read_info, read_tokenizer, read_training, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
-from tinychat.train import data
+from tinychat.train import data, loop
 from tinychat.train.batches import Rows
 from tinychat.train.data import ReadingClock
 from tinychat.train.launch import prepare_run
@@ -163,6 +164,64 @@ def test_what_the_weights_do_not_depend_on_may_be_given(letters: Path) -> None:
     assert train(run) == 0
     architecture = read_info(find_model("more")).architecture
     assert (architecture["context_length"], architecture["dropout"]) == (16, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings"),
+    [({}, {"temperature": 0.25, "max_tokens": 300}), ({"sample_temperature": 0.5}, {"temperature": 0.5})],
+)
+def test_default_settings_stay_unless_the_recipe_sets_them(
+    letters: Path, tmp_path: Path, fields: dict[str, object], settings: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    folder = copy_with(letters, tmp_path, CONFIG, settings={"temperature": 0.25, "max_tokens": 300})
+    temperatures = []
+    monkeypatch.setattr(loop, "make_samples", lambda *arguments, **_: temperatures.append(arguments[5]) or ["a"])
+    assert train(make(folder, **fields)) == 0
+    assert read_info(find_model("more")).settings == {"max_tokens": 300, **settings}
+    assert set(temperatures) == {settings["temperature"]}
+
+
+def test_the_context_stays_when_a_text_is_too_short_to_fill_it(letters: Path) -> None:
+    Path("more.txt").write_text(LINES[:200], encoding="utf-8")
+    run = make(letters)
+    assert train(run) == 0
+    assert read_info(find_model("more")).architecture["context_length"] == 32
+    assert notices(run)[0] == "the text is short: windows of 19 tokens, not 32"
+    assert "steps of 76 tokens" in events(run, Planned)[0].lines[2]
+
+
+DOCUMENTS = [" ".join(words) for words in itertools.permutations(["fox", "owl", "bat", "cat"])]
+
+
+@pytest.mark.parametrize("packing", [True, False])
+def test_documents_are_packed_as_in_the_training_of_the_model(letters: Path, tmp_path: Path, packing: bool) -> None:
+    """Whatever the text; of one that it was trained on, all else would hold out another part, of which it knows."""
+    Path("more.csv").write_text("text\n" + "\n".join(DOCUMENTS), encoding="utf-8")
+    corpus = read_sources(["more.csv"], cache=Path("cache"))
+    about = {"recipe": {"data": {"packing": packing}}}
+    unknown = make(copy_with(letters, tmp_path / "unknown", TRAINING, **about), "more.csv", ngram_order=None)
+    about |= {"data": {"fingerprint": corpus.fingerprint}}
+    known = copy_with(letters, tmp_path / "known", TRAINING, **about)
+    for run in (unknown, make(known, "more.csv"), make(known, "more.csv", packing=packing)):
+        text = data.read_text(load_recipe(run.recipe_file), run)
+        assert isinstance(text.parts[0], Rows) is not packing
+    other = make(known, "more.csv", packing=not packing)
+    with pytest.raises(UsageError, match=f"was trained on this text with --packing {str(packing).lower()}, which"):
+        data.read_text(load_recipe(other.recipe_file), other)
+
+
+def test_a_running_text_is_packed_after_a_model_of_documents(letters: Path, tmp_path: Path) -> None:
+    run = make(copy_with(letters, tmp_path, TRAINING, recipe={"data": {"packing": False}}))
+    assert not isinstance(data.read_text(load_recipe(run.recipe_file), run).parts[0], Rows)
+
+
+def copy_with(model: Path, folder: Path, file: str, **fields: object) -> Path:
+    """Copy a model, with other fields in one of its JSON files."""
+    copy = shutil.copytree(model, folder / model.name)
+    record = json.loads((copy / file).read_text(encoding="utf-8")) if (copy / file).exists() else {}
+    (copy / file).write_text(json.dumps(record | fields), encoding="utf-8")
+    return copy
 
 
 def test_characters_that_the_tokenizer_lacks_are_left_out_and_told_in_one_notice(letters: Path, tmp_path: Path) -> None:
@@ -387,6 +446,5 @@ def test_a_folder_that_is_called_like_a_kind_of_tokenizer_is_none() -> None:
 
 
 def test_what_a_model_says_of_its_data_may_be_anything(letters: Path) -> None:
-    base = data.BaseModel(read_info(letters), "", {"data": {"mix": 5}})
     corpus = read_sources(["more.txt"], cache=Path("cache"))
-    assert not base.has_seen(corpus)
+    assert not data.has_seen({"data": {"mix": 5}}, corpus)

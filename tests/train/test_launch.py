@@ -107,12 +107,12 @@ def test_names_in_any_script_are_kept_as_given_and_taken_whatever_their_case() -
     assert prepare_run(recipe).name == "novel-2"
 
 
-@pytest.mark.parametrize(("mode", "suffix"), [("chat", ".jsonl"), ("translation", ".jsonl"), (None, ".txt")])
+@pytest.mark.parametrize("mode", ["chat", "translation", None])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a byte order mark"])
-def test_records_of_pairs_are_recognized_on_standard_input(mode: str | None, suffix: str, mark: bytes) -> None:
+def test_records_of_pairs_are_recognized_on_standard_input(mode: str | None, mark: bytes) -> None:
     pairs = b'{"source": "one", "target": "uno"}\n{"source": "two", "target": "dos"}\n'
     run = prepare_run(Recipe(sources=("-",), mode=mode), stdin=io.BytesIO(mark + pairs))
-    assert (run.path / f"stdin{suffix}").read_bytes() == mark + pairs
+    assert (run.path / "stdin.jsonl").read_bytes() == mark + pairs
 
 
 def test_runs_that_begin_at_the_same_time_leave_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,6 +335,10 @@ def test_a_run_at_work_cannot_be_resumed() -> None:
     assert resume_run("novel").path == run.path
     with run.lock(), pytest.raises(RunError, match="at work"):
         resume_run("novel")
+    odd = prepare_run(Recipe(sources=("novel.txt",)), "My Odd")
+    with odd.lock(), pytest.raises(RunError) as caught:
+        resume_run("my odd")
+    assert caught.value.remedy == "`/attach 'My Odd'` in the REPL shows it"
     with pytest.raises(RunError):
         resume_run("absent")
 

@@ -247,6 +247,42 @@ def test_a_text_too_short_to_keep_a_part_is_trained_on_whole() -> None:
     assert any("validation" in notice for notice in made.notices)
 
 
+def test_a_fraction_that_is_too_little_to_validate_with_is_told() -> None:
+    short, small = plan(characters=60), plan(Recipe(steps=9, validation_fraction=1e-5), characters=10_000, seconds=None)
+    told = "of the text is too little for validation: losses are of the text trained on"
+    assert (short.notices[-1], small.notices[-1]) == (f"10 % {told}", f"0.001 % {told}")
+
+
+def test_a_base_model_keeps_its_context_and_shorter_windows_are_planned_with() -> None:
+    recipe = Recipe(epochs=2, context_length=512, from_model="novel", n_layer=1, d_model=32, ngram_order=0)
+    timed = []
+
+    def measure(config: ModelConfig, batch_size: int) -> float:
+        timed.append((config.context_length, batch_size))
+        return 0.1
+
+    made = make_plan(recipe, facts(1000), CPU, measure, None, elapsed=0.0)
+    assert timed == [(99, made.batch_size)]
+    whole = dataclasses.replace(made, longest_row=10_000)  # as if each row filled the context
+    memories = [summarize_plan(one, facts(1000), CPU, 1234).memory for one in (made, whole)]
+    assert memories[0] < memories[1]
+    assert (made.config.context_length, made.row_length, made.row_tokens) == (512, 99, 99)
+    assert made.epoch_rows == 8
+    assert made.epochs == pytest.approx(made.steps * made.batch_size * 99 / 900)
+    assert "the text is short: windows of 99 tokens, not 512" in made.notices
+
+
+def test_each_side_of_translations_keeps_what_was_asked_for_its_vocabulary() -> None:
+    pairs = TextFacts("pairs", 700, 100, 1000, 11, "char", rows=100, longest_row=16, source_vocab_size=18)
+    for fields, kept in (
+        ({}, (None, None)),
+        ({"tokenizer": "char", "vocab_size": 30}, ("char", 30)),
+        ({"shared_vocab": True}, ("char", 11)),
+    ):
+        made = make_plan(Recipe(steps=1, n_layer=1, **fields), pairs, CPU, machine_of(1e11), None, elapsed=0)
+        assert (made.recipe.tokenizer, made.recipe.vocab_size) == kept
+
+
 def test_a_context_may_be_longer_than_what_is_held_out() -> None:
     made = plan(Recipe(steps=100, context_length=256, validation_fraction=1e-4), seconds=None)
     assert (made.val_tokens, made.config.context_length) == (100, 256)

@@ -271,6 +271,21 @@ def test_a_text_too_short_for_validation_is_used_for_training_with_a_notice(tmp_
     assert events(run, Evaluated)[-1].split == "train"
 
 
+def test_ngrams_are_measured_on_their_own_text_by_the_other_folds(tmp_path: Path) -> None:
+    draw, text = random.Random(3), tmp_path / "words.txt"
+    words = ["".join(draw.choices("abcdefghij", k=5)) for _ in range(300)]
+    text.write_text(" ".join(draw.choices(words, k=1500)), encoding="utf-8")
+    run = make(text, steps=2, validation_fraction=1e-5, sample_tokens=0)
+    assert train(run) == 0
+    (ended,), evaluated = events(run, Ended), events(run, Evaluated)[-1]
+    assert (ended.split, evaluated.split) == ("train", "train")
+    assert ended.loss == ended.training_loss == evaluated.loss
+    result = score(read_info(find_model(run.name)), [str(text)], "train", settings=SettingStore().current)
+    assert result.loss < ended.loss - 0.1
+    told = "words counted n-grams in this text, and knows it by heart: its loss elsewhere is higher"
+    assert told in result.notices
+
+
 @pytest.mark.slow
 def test_documents_are_learned_with_their_ends(tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("name\n" + "\n".join(["anna", "otto", "eve"] * 60), encoding="utf-8")

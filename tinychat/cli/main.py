@@ -152,7 +152,10 @@ def run(arguments: list[str]) -> int:
     except TinychatError as error:
         return _report(error.problem, error.remedy, error.exit_code)
     except click.ClickException as error:
-        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "tinychat"
+        if isinstance(error, click.UsageError) and error.ctx:
+            command = error.ctx.command_path
+        else:  # click does not tell the command of an option without its value
+            command = " ".join(["tinychat", *(name for name in arguments[:1] if name in COMMANDS)])
         return _report(error.format_message().rstrip("."), f"see `{command} --help`", error.exit_code)
     except (KeyboardInterrupt, click.Abort, EOFError):
         return 130

@@ -126,8 +126,9 @@ def train(
 ) -> int:  # fmt: skip
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
 
-    Several sources are mixed. Weights set the mix: with a.txt:2 b.txt:1, two thirds of the training data come from
-    a.txt, however long the files are. Each source holds out its own last tenth for validation.
+    Several sources are joined, and the last tenth of all is held out for validation. Weights mix them instead: with
+    a.txt:2 b.txt:1, two thirds of the training data come from a.txt, however long the files are, and each source holds
+    out its own last tenth.
 
     --from MODEL trains an existing model further on other text; its architecture and tokenizer stay the same.
 

@@ -6,6 +6,7 @@ conversation. `InlineTexts` takes its place for texts that are in memory.
 
 import csv
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,11 +54,13 @@ TAB_DIALECTS: list[dict[str, Any]] = [{"delimiter": "\t", "quoting": csv.QUOTE_N
 UNIT_SEPARATOR = "\x1f"
 """A separator of cells that no text has."""
 END = "\udfff"
-"""Line behind the last one of a table: a lone surrogate, which no text holds."""
+"""Stands behind a line to tell whether its last cell goes on: a lone surrogate, which no text holds."""
 
 TEXT_NAMES = ("text", "content", "contents", "body", "document", "story", "article", "sentence", "review", "message")
 PROMPT_NAMES = ("prompt", "question", "instruction", "input", "user", "source")
 ANSWER_NAMES = ("completion", "answer", "response", "output", "bot", "assistant", "reply", "target")
+GIVEN_NAMES = ("input", "context")
+"""Fields of an instruction or a question that hold what it is about, as Alpaca's and Dolly's records have them."""
 CONVERSATION_NAMES = ("messages", "conversations", "conversation", "dialog", "dialogue", "turns")
 ROLES: dict[str, Role] = {
     "user": "user", "human": "user", "prompter": "user",
@@ -136,6 +139,8 @@ class Part:
     def _conversations(self, notes: Notes) -> Iterator[Conversation]:
         sample, records = _peek(self._records(notes))
         sides = self._choose_sides(sample) if sample else None
+        if self.field is None:
+            self._note_unread(sample, sides, notes)
         for number, record in enumerate(records, 1):
             found = _pair(record, sides) if sides else _messages(record, notes)
             messages = tuple(Message(message.role, clean(message.text, notes)) for message in found)
@@ -213,6 +218,14 @@ class Part:
             raise SourceError(f"{self.path} holds no conversations or pairs of texts", remedy)
         return sides
 
+    def _note_unread(self, sample: Sequence[Record], sides: tuple[str, str] | None, notes: Notes) -> None:
+        """Tell which fields with text are no part of the conversations."""
+        read = [*map(str.lower, sides), *_given(sides)] if sides else CONVERSATION_NAMES
+        leaves = chain.from_iterable(map(_leaves, sample))
+        texts = dict.fromkeys(name for name, value in leaves if isinstance(value, str) and value)
+        if unread := [name for name in texts if name.lower() not in read]:
+            notes.add(f"{self._kind}s that the conversations leave out: {_join_names(unread)}")
+
     @property
     def _kind(self) -> str:
         return "field" if self.format in JSON_FORMATS else "column"
@@ -239,7 +252,10 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _as_text(value: object) -> str:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    """Return a text or number as text; empty for any other value, also for NaN, which pandas writes for none."""
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _find(record: Record, path: str) -> object:
@@ -280,11 +296,18 @@ def _named_sides(sample: Iterable[Record]) -> tuple[str, str] | None:
     return None
 
 
+def _given(sides: tuple[str, str]) -> list[str]:
+    """Return the names of the fields that a prompt may be about, beside those of its two sides."""
+    prompt, answer = map(str.lower, sides)
+    return [name for name in GIVEN_NAMES if name != answer] if prompt in ("instruction", "question") else []
+
+
 def _pair(record: Record, sides: tuple[str, str]) -> list[Message]:
     prompt, answer = (_as_text(_find(record, side)) for side in sides)
-    if sides[0].lower() == "instruction" and (given := _as_text(_find(record, "input"))):  # as Alpaca's records have it
-        prompt = f"{prompt}\n{given}"
-    return [Message("user", prompt), Message("assistant", answer)] if prompt and answer else []
+    if prompt and answer:
+        given = (_as_text(_find(record, name)) for name in _given(sides))
+        return [Message("user", "\n".join(filter(None, (prompt, *given)))), Message("assistant", answer)]
+    return []
 
 
 def _messages(record: Record, notes: Notes) -> list[Message]:
@@ -339,17 +362,18 @@ def _read_jsonl(part: Part, notes: Notes) -> Iterator[Record]:
 
 
 def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
-    """Read an array of values, or concatenated values, each as soon as it is complete."""
+    """Read arrays of values, or concatenated values, each as soon as it is complete."""
     pieces = part.pieces(notes)
     decoder = json.JSONDecoder()
     buffer, more = next(pieces, "").lstrip(), True
-    in_array = buffer.startswith("[")
-    at = int(in_array)  # where the next value is looked for: cutting the buffer after each would copy it each time
+    has_arrays, in_array = buffer.startswith("["), False
+    at = 0  # where the next value is looked for: cutting the buffer after each would copy it each time
     while True:
         if gap := _GAP.match(buffer, at):
             at = gap.end()
-        if in_array and buffer.startswith("]", at):
-            return
+        if has_arrays and buffer.startswith("]" if in_array else "[", at):
+            at, in_array = at + 1, not in_array
+            continue
         try:
             value, end = decoder.raw_decode(buffer, at)
             if is_nested(buffer[at:end], MAX_NESTING):
@@ -377,46 +401,60 @@ def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
 
 def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
     """Read separated values; separator, quotes and header are inferred from the first rows."""
-    lines = read_lines(part.path, part.pieces(notes))
+    lines = read_lines(part.path, part.pieces(Notes()))
     first = list(islice(lines, SAMPLE))
     dialect = _choose_dialect(first, tabs=part.format in ("", ".tsv"))
-    rows = filter(None, _split_rows(part, notes, chain(first, lines), dialect))
-    sample = list(islice(rows, SAMPLE))
+    sample = list(islice(filter(None, _split_rows(chain(first, lines), dialect, Notes())), SAMPLE))
     header = _header(sample, {name.strip().lower() for name in (part.field or "").split(",")})
     if header is not None and len(header) == 1 and max(map(len, sample)) > 1:  # what separates there belongs to texts
         dialect = dialect | {"delimiter": UNIT_SEPARATOR}
-        lines = read_lines(part.path, part.pieces(notes))
-        rows, sample = filter(None, _split_rows(part, notes, lines, dialect)), []
-        next(rows)
     width = max(map(len, sample), default=0)
     names = header or [str(number) for number in range(1, width + 1)]
     without_name = "cells beyond the header left out in {count} rows, the first is number {first}"
-    for number, row in enumerate(chain(sample[bool(header) :], rows), 1):
+    rows = filter(None, _split_rows(read_lines(part.path, part.pieces(notes)), dialect, notes))
+    for number, row in enumerate(islice(rows, int(header is not None), None), 1):
         if any(row[len(names) :]):
             notes.add(without_name, 1, f"{number:,}")
         yield dict(zip(names, row, strict=False))
 
 
-def _split_rows(part: Part, notes: Notes, lines: Iterable[str], dialect: dict[str, Any]) -> Iterator[list[str]]:
+def _split_rows(lines: Iterable[str], dialect: dict[str, Any], notes: Notes) -> Iterator[list[str]]:
     """Yield the rows of the lines of a file.
 
-    If the quotation mark that begins a cell is never closed, the cell would take the rest of the file: its line is read
-    again without quotation marks, and the lines after it are rows of their own.
+    A quotation mark that is not closed would take all lines as far as the next mark, or the end of the file, into its
+    cell. Where text follows that next mark, or none comes, its lines are read again, each as a row of its own.
     """
-    reader = csv.reader(chain(lines, [END]), **dialect)
-    begin, row = 1, [END]  # the line with which the row begins
-    for row in reader:
-        if row and row[-1].endswith(END):
-            break
-        yield row
-        begin = reader.line_num + 1
-    if row != [END]:
-        line = reader.line_num - 1 - row[-1].removesuffix(END).removesuffix("\n").count("\n")
-        notes.add("the quotation mark of a cell in line {first} is never closed: it is read as text", 1, f"{line:,}")
-        lines = islice(read_lines(part.path, part.pieces(Notes())), begin - 1, None)
-        unquoted = {**dialect, "quoting": csv.QUOTE_NONE}
-        yield from csv.reader(islice(lines, line - begin + 1), **unquoted)
-        yield from csv.reader(lines, **dialect)
+    lines, begin = iter(lines), 1
+    row_lines: list[str] = []  # of the row that is being read, which begins with line `begin`
+    again: list[str] = []  # a line that is read again, as the beginning of a row
+
+    def record() -> Iterator[str]:
+        for line in chain(again, lines):
+            row_lines.append(line)
+            yield line
+
+    while True:
+        try:
+            for row in csv.reader(record(), strict=True, **dialect):
+                yield row
+                begin += len(row_lines)
+                row_lines.clear()
+            return
+        except csv.Error:
+            alone = row_lines[:-1] or row_lines[:]
+        again, row_lines = row_lines[len(alone) :], []
+        for line in alone:
+            yield _split_line(line, begin, dialect, notes)
+            begin += 1
+
+
+def _split_line(line: str, number: int, dialect: dict[str, Any], notes: Notes) -> list[str]:
+    """Return the cells of a line that is a row; its quotation marks are text if one of them is not closed in it."""
+    row = next(csv.reader([line, END], **dialect))  # not strict: text behind the mark that closes a cell belongs to it
+    if row and row[-1].endswith(END):
+        notes.add("unclosed quotation marks read as text: {count}, the first is in line {first}", 1, f"{number:,}")
+        row = next(csv.reader([line], **{**dialect, "quoting": csv.QUOTE_NONE}))
+    return row
 
 
 def _read_parquet(part: Part, notes: Notes) -> Iterator[Record]:

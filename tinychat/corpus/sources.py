@@ -31,6 +31,10 @@ MAX_WORDS = 50
 
 _WEIGHTED = re.compile(r"(.+):([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan)", re.IGNORECASE | re.DOTALL)
 """A source and its weight in a mix, as in `novel.txt:2`."""
+_JSON_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{[ \t]*\"[^\"\n]*\"[ \t]*:")
+"""The beginning of JSON Lines: an object with its first key in one line."""
+
+JSON_AS_TEXT = "JSON files read as plain text (--field NAME reads their records): {count}, the first is {first}"
 
 
 def read_sources(
@@ -199,11 +203,11 @@ class _Finder:
         return first if first is not None else second
 
     def _add_folder(self, folder: Path, files: Sequence[Path]) -> None:
-        """Add all files with text; JSON files of a folder are plain text unless a field of them is asked for.
+        """Add all files with text; those that end in `.json` are plain text unless a field of them is asked for.
 
         Pipes, devices and the like are never opened: nobody named them, and reading them may wait for ever.
         """
-        count, notes = len(self.parts), Notes()
+        count, notes, reads_texts = len(self.parts), Notes(), self.mode in (None, "completion")
         for path in files:
             if _is_special(path):
                 notes.add(
@@ -211,10 +215,11 @@ class _Finder:
                 )
                 continue
             part = self._part(path)
-            if part.format == ".json" and self.field is None and self.mode in (None, "completion") and folder.is_dir():
-                part.format = ""
+            is_plain = part.format == ".json" and self.field is None and reads_texts and folder.is_dir()
+            part.format = "" if is_plain else part.format
             if self._has_text(part):
                 self.parts.append(part)
+                notes.add(JSON_AS_TEXT, int(is_plain), path.name)
             else:
                 notes.add("files without text that can be read, left out: {count}, the first is {first}", 1, path.name)
             if self.only_checks and len(self.parts) > count:
@@ -261,7 +266,7 @@ class _Finder:
         with path.open("wb") as file:
             file.write(first)
             shutil.copyfileobj(stream, file)
-        is_json = self.field is not None or (self.mode not in (None, "completion") and begins_as_json(first))
+        is_json = self.field is not None or begins_as_json(first)
         format = ".jsonl" if is_json else ".csv" if self.column is not None else ""
         self.parts.append(Part(path, name, format, self._field_of(format)))
 
@@ -291,8 +296,8 @@ def _is_empty(part: Part, mode: Mode) -> bool:
 
 
 def begins_as_json(first: bytes) -> bool:
-    """Return whether the first bytes of a file are those of a JSON object."""
-    return first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    """Return whether the first bytes of a stream, which has no name that tells its format, are those of JSON Lines."""
+    return _JSON_LINE.match(first) is not None
 
 
 def _walk(folder: Path) -> Iterator[Path]:

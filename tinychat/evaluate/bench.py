@@ -171,7 +171,7 @@ def _time_start_up(info: ModelInfo) -> float:
 
 def _measure_decode(engine: Engine, model: Transformer, bytes_per_weight: int) -> Rate:
     """Measure greedy decoding of one sequence: each token reads all weights but the other tokens' embeddings."""
-    count = min(DECODE_TOKENS, model.config.context_length - 2)
+    count = max(1, min(DECODE_TOKENS, model.config.context_length - 2))  # one follows in any context
     settings = Settings(temperature=0)
     seconds = _median_seconds(lambda: engine.extend([Request(0, [0], 0, settings, seed=0)], count)) / count
     size = bytes_per_weight * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())

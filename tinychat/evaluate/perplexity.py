@@ -20,7 +20,7 @@ from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.tokenizer.token_cache import Ids, encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Rows, encode_rows, join_splits
-from tinychat.train.data import find_unknown
+from tinychat.train.data import find_unknown, has_seen, predictable
 from tinychat.train.evaluation import evaluate, make_samples
 from tinychat.train.split import VALIDATION_FRACTION, Part, TextSplit, cut_validation
 
@@ -73,16 +73,16 @@ def score(
     if exact and info.mode != "translation":
         problem = f"{info.name} is for {info.mode}: exact matches are counted of translations"
         raise UsageError(problem, "leave out --exact")
-    ModelConfig.from_dict(info.architecture)
+    config = ModelConfig.from_dict(info.architecture)
     tokenizer, source = read_tokenizers(info)
     corpus = read_sources(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
     source_tokenizer = source if info.mode == "translation" else None
     texts, notices = _read(info, corpus, tokenizer, source_tokenizer, part)
-    ids = texts.flat() if isinstance(texts, Rows) else texts
-    if len(ids) < 2:
-        problem = f"the {part} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
+    predicted = texts.predicted(config.context_length) if isinstance(texts, Rows) else texts[1:]
+    if not len(predicted):
+        problem = f"nothing can be predicted in the {part} part of {corpus.name}: it has no text of two tokens or more"
         raise SourceError(problem, "give more text, or --split all to take all of it")
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
@@ -90,7 +90,6 @@ def score(
     choose_matmul_precision(device)
     model = load_model(info, device)
     result = evaluate(model, texts, overlap=overlap)
-    predicted = texts.predicted(model.config.context_length) if isinstance(texts, Rows) else ids[1:]
     characters = tokenizer.count_characters(predicted)
     exact_match = None
     if exact and isinstance(texts, Rows):
@@ -122,7 +121,7 @@ def _read(
 ) -> tuple[Rows | Ids, list[str]]:
     """Encode a part: in rows if the model was trained on documents or pairs as rows, else as one running text.
 
-    Return it with a notice about what the vocabulary lacks of the whole text, if that is anything.
+    Return it with notices: what the vocabulary lacks of the whole text, and whether n-grams were counted in the part.
 
     Sources that are running texts have no documents: they are read as such, however the model was trained.
 
@@ -148,6 +147,8 @@ def _read(
         else:
             rows = encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
             texts.append(rows)
-            parts.append(split.take(part, rows, tokenizer, split.choose_documents(source.corpus)))
+            parts.append(predictable(split.take(part, rows, tokenizer, split.choose_documents(source.corpus))))
     notices = find_unknown(info.name, corpus, texts, tokenizer, source_tokenizer)
+    if part != "val" and info.architecture.get("ngram_order") and has_seen(training, corpus):
+        notices.append(f"{info.name} counted n-grams in this text, and knows it by heart: its loss elsewhere is higher")
     return join_splits([cut_validation(text, measured) for text in parts]), notices

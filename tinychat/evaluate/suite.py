@@ -7,7 +7,7 @@
 `say` is a prompt, or the prompts of a conversation, of which the last reply is checked. It passes if it equals one of
 `answer`, matches the regular expression `pattern`, and does not match `without`. A line `{"words": "words.txt"}` names
 a file beside the suite with the words that replies may have; words of the prompts are allowed too. After a line
-`{"loose": true}`, case and punctuation do not count where a reply is compared with `answer`.
+`{"loose": true}`, case and punctuation do not count where a reply is compared with `answer`. Neither has other keys.
 """
 
 import json
@@ -122,6 +122,8 @@ def read_suite(path: Path) -> Suite:
             values = parse_json(line)
             if not isinstance(values, dict):
                 raise ValueError("it is no object")
+            if alone := [name for name in (WORDS, LOOSE) if name in values and len(values) > 1]:
+                raise ValueError(f"{alone[0]} stands on a line of its own")
             if WORDS in values:
                 words = frozenset(_read(path.parent / str(values[WORDS])).lower().split())
             elif LOOSE in values:

@@ -25,7 +25,7 @@ from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import visible
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.batches import Batch, Batches
+from tinychat.train.batches import Batch
 from tinychat.train.data import read_text
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule, lr_factor
 
@@ -81,7 +81,7 @@ def trace_training_step(info: ModelInfo, example: Example | None = None) -> Comp
     with TemporaryDirectory() as folder:
         text = read_text(recipe, RunFolder(Path(folder)))
     config = ModelConfig.from_dict(info.architecture)
-    batches = Batches(text.parts, config.context_length, recipe.batch_size or 1, recipe.seed, config=config)
+    batches = text.batches(recipe, config, config.context_length, recipe.batch_size or 1)
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
         torch.manual_seed(recipe.seed)
         model = Transformer(config).train()
@@ -199,7 +199,8 @@ class _Step:
         batch, model = self._batch, self._model
         encoded = None if batch.source is None else model.encode(batch.source)
         logits = model(batch.ids, encoder_output=encoded)  # [B, T, V]
-        losses = [self._trace_text(text, logits[text]) for text in range(len(batch.ids))]
+        texts = [text for text, targets in enumerate(batch.targets) if (targets != IGNORED).any()]
+        losses = [self._trace_text(text, logits[text]) for text in texts]
         values = torch.cat([part.values for part in losses])  # [N, 1]
 
         def average(row: int, column: int) -> Derivation:

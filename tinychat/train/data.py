@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -28,6 +28,7 @@ from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.tokenizer.training import count_codes, cut_documents, train_tokenizer
 from tinychat.train.batches import (
     FOLDS,
+    Batches,
     Positions,
     Rows,
     encode_rows,
@@ -59,6 +60,15 @@ MAX_SHOWN = 8
 """Maximum number of unknown characters, or words, that a notice lists."""
 
 
+def has_seen(training: Mapping[str, Any], corpus: SourceCorpus) -> bool:
+    """Return whether a model was trained on this text, or on one that a mix has in common, by its `training.json`."""
+    data = training.get("data") or {}
+    parts = data.get("mix")
+    texts = (data, *(parts if isinstance(parts, list) else ()))
+    seen = [one.get("fingerprint") for one in texts if isinstance(one, dict)]
+    return any(text.fingerprint in seen for text in (corpus, *(source.corpus for source in corpus.sources)))
+
+
 @dataclass(frozen=True)
 class BaseModel:
     """The model that a run started from (`--from`), as copied at its start."""
@@ -68,14 +78,6 @@ class BaseModel:
     """SHA-256 of the weights file."""
     training: dict[str, Any] = field(default_factory=dict)
     """Its `training.json`; empty if it has none."""
-
-    def has_seen(self, corpus: SourceCorpus) -> bool:
-        """Return whether the model was trained on this text, or on one that a mix has in common."""
-        data = self.training.get("data") or {}
-        parts = data.get("mix")
-        texts = (data, *(parts if isinstance(parts, list) else ()))
-        seen = [one.get("fingerprint") for one in texts if isinstance(one, dict)]
-        return any(text.fingerprint in seen for text in (corpus, *(source.corpus for source in corpus.sources)))
 
     @property
     def packing(self) -> bool | None:
@@ -175,6 +177,12 @@ class TrainingText:
     def split(self) -> str:
         """Name of the split of `eval_text`: `val` or `train`."""
         return "val" if len(self.val) else "train"
+
+    def batches(self, recipe: Recipe, config: ModelConfig, row_length: int, batch_size: int) -> Batches:
+        """Return the batches of the training splits; windows, or what is read of a document, have `row_length` ids."""
+        shares = [source.share for source in self.facts.sources]
+        loss_mask = make_user_loss_mask(recipe.user_loss_fraction, self.template, self.tokenizer, recipe.seed)
+        return Batches(self.parts, row_length, batch_size, recipe.seed, shares, recipe.stride, loss_mask, config)
 
     def first_eval_ids(self, count: int) -> list[list[int]]:
         """Return the first `count` ids of `eval_text`: a list for each document, or one of a continuous text."""
@@ -284,10 +292,9 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     base = _read_base_model(run)
     _check(recipe, corpus)
     translates = corpus.mode == "translation"
-    packing, split = recipe.packing, TextSplit(recipe.validation_fraction)
-    is_known = base is not None and base.has_seen(corpus)
+    split, is_known = TextSplit(recipe.validation_fraction), base is not None and has_seen(base.training, corpus)
+    packing = _choose_packing(recipe, corpus, base, is_known=is_known)
     if base is not None and is_known:
-        packing = base.packing if packing is None else packing
         split = TextSplit(min(split.fraction, base.validation_fraction), base.is_split_by_text)
     has_rows = translates or packing is False
     held_out = [
@@ -330,7 +337,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         tuple(split.take(part, text, tokenizer, chosen) for text, chosen in zip(texts, held_out, strict=True))
         for part in ("train", "val")
     )
-    train, vals = (tuple(map(_predictable, part)) for part in (train, vals))
+    train, vals = (tuple(map(predictable, part)) for part in (train, vals))
     sources = tuple(map(_facts, corpus.sources, texts, vals))
     facts = TextFacts(
         name=corpus.name,
@@ -393,6 +400,24 @@ def _check(recipe: Recipe, corpus: Corpus) -> None:
         )
 
 
+def _choose_packing(recipe: Recipe, corpus: SourceCorpus, base: BaseModel | None, *, is_known: bool) -> bool | None:
+    """Return the recipe's packing or, where that is open and all of the text is documents, that of the base model.
+
+    Raises:
+        UsageError: If the base model was trained on this text in the other way: the two hold out different parts.
+    """
+    packing = recipe.packing
+    if base is None or corpus.mode == "translation":
+        return packing
+    if packing is None and not any(source.corpus.single for source in corpus.sources):
+        packing = base.packing
+    has_windows = packing is not False
+    if is_known and base.packing not in (None, has_windows):
+        trained = f"{base.info.name} was trained on this text with --packing {str(not has_windows).lower()}"
+        raise UsageError(f"{trained}, which holds out another part of it", "give the same, or take another text")
+    return packing
+
+
 def _flat(text: Ids | Rows) -> Ids:
     return text.flat() if isinstance(text, Rows) else text
 
@@ -412,7 +437,7 @@ def _template(
     return base.info.template
 
 
-def _predictable(text: Ids | Rows) -> Ids | Rows:
+def predictable(text: Ids | Rows) -> Ids | Rows:
     """Return a part of a text without documents of one token or none: nothing follows in them."""
     if not isinstance(text, Rows) or text.lengths.min(initial=2) > 1:
         return text

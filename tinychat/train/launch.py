@@ -356,9 +356,7 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
         recipe = recipe.merged({name: value + used[name] for name, value in recipe.length.items()})
     for name, value in recipe.length.items() if extends else ():
         if value <= used.get(name, 0):
-            flag, now = RECIPE_FIELDS[name].flag, f"{_figure(used[name], ',')} that {run.name} has behind it"
-            remedy = f"name the length in all, such as {flag} {_figure(2 * used[name])}"
-            raise UsageError(f"{flag} {_figure(value, ',')} is not more than the {now}", remedy)
+            raise length_error(run, name, value, used[name])
     if extends and old.steps is not None and old.evaluate_every == planned_interval(old.steps):
         recipe = recipe.merged({"evaluate_every": None})  # planned for the old length, and for the new one anew
     if recipe != old:
@@ -397,6 +395,13 @@ def measure_length(run: RunFolder, recipe: Recipe) -> dict[str, float]:
 def _figure(length: float, separator: str = "") -> str:
     """Format a length: a number of steps in full, minutes or epochs to four digits, or more before the point."""
     return f"{length:{separator}.4g}" if isinstance(length, float) and length < 1000 else f"{length:{separator}.0f}"
+
+
+def length_error(run: RunFolder, name: str, length: float, used: float) -> UsageError:
+    """Return the error for a length, by its name of `LENGTH_FIELDS`, that is not more than a run has `used`."""
+    flag, now = RECIPE_FIELDS[name].flag, f"{_figure(used, ',')} that {run.name} has behind it"
+    remedy = f"name the length in all, such as {flag} {_figure(2 * used)}"
+    return UsageError(f"{flag} {_figure(length, ',')} is not more than the {now}", remedy)
 
 
 def describe_done(run: RunFolder) -> tuple[str, str]:
@@ -462,7 +467,7 @@ def name_for(sources: Sequence[str]) -> str:
 
 
 def _already_running(run: RunFolder) -> RunError:
-    return RunError(f"the run {run.name!r} is at work already", f"`/attach {run.name}` in the REPL shows it")
+    return RunError(f"the run {run.name!r} is at work already", f"`/attach {run.typed_name}` in the REPL shows it")
 
 
 def _check_out(folder: Path) -> None:
@@ -511,7 +516,7 @@ def _absolute_source(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryI
 def _save_stream(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:
     """Copy a stream into the run's folder, with a suffix that follows from its format."""
     first = stream.read(1 << 20)
-    is_json = recipe.field is not None or (recipe.mode not in (None, "completion") and begins_as_json(first))
+    is_json = recipe.field is not None or begins_as_json(first)
     suffix = ".jsonl" if is_json else ".csv" if recipe.column is not None else ".txt"
     number = sum(1 for _ in run.path.glob("stdin*"))
     copy = run.path / f"stdin{f'-{number + 1}' if number else ''}{suffix}"

@@ -16,6 +16,7 @@ from torch import Tensor
 from tinychat.errors import RunError, describe_os_error
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
 from tinychat.generate.prompts import PromptEncoder
+from tinychat.model.ngrams import COUNT_BUFFERS
 from tinychat.model.transformer import Transformer
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import Publisher, State
@@ -165,7 +166,7 @@ class Loop:
         """Evaluate the model on one fixed part of the split, and keep its weights if they are the best; sample."""
         self._report()
         began = self.seconds
-        result = evaluate(self.learner.model, self.text.eval_text, self.plan.eval_windows)
+        result = self._evaluate(self.learner.model, self.plan.eval_windows)
         self._check_finite(result.loss)
         self.ending.record_evaluation(result.tokens, self.seconds - began)
         best = result.loss < self.state.best_loss
@@ -194,7 +195,7 @@ class Loop:
         if base is None or state.best_step > 0:
             self.learner.model.load_state_dict(state.best_weights)
             if self.plan.eval_windows < self.plan.final_windows:
-                result = evaluate(self.learner.model, self.text.eval_text)
+                result = self._evaluate(self.learner.model)
             if base is None or state.start_loss is None or result.loss < state.start_loss:
                 return result
         assert state.start_loss is not None  # `_evaluate_start` sets it and the best step together
@@ -212,19 +213,26 @@ class Loop:
         model = self._load_start(base, state.best_weights)
         most = replace(plan, config=base.config).final_windows
         windows = max(1, most * plan.eval_windows // plan.final_windows)
-        result = evaluate(model, self.text.eval_text, windows)
+        result = self._evaluate(model, windows)
         self.ending.record_evaluation(result.tokens, self.seconds - began)
         self._record(result, 0, True, began, base.config.context_length)
         if windows < most:
-            result = evaluate(model, self.text.eval_text)
+            result = self._evaluate(model)
         state.start_loss, state.start_tokens, state.start_accuracy = result.loss, result.tokens, result.accuracy
         self._evaluation_seconds = self._exclude_from_speed(began)
         self._update_budget()
 
     def _load_start(self, base: BaseModel, weights: dict[str, Tensor]) -> Transformer:
         model = Transformer(base.config).to(self.learner.fabric.device)
+        if model.ngrams is not None and self.text.split == "train":  # where the weights have other counts, these go
+            counts = {name: weights[f"ngrams.{name}"] for name in COUNT_BUFFERS}
+            model.ngrams.count(self.text.ngram_folds(self.plan.counted_tokens), counts)
         model.load_state_dict(weights)
         return model
+
+    def _evaluate(self, model: Transformer, windows: int | None = None) -> Evaluation:
+        """Evaluate a model on `eval_text`; n-grams that were counted in it leave out each part's own counts."""
+        return evaluate(model, self.text.eval_text, windows, trained_on=self.text.split == "train")
 
     def sample(self, *, on_request: bool = False) -> None:
         """Generate a sample from each prompt and report it, if there is time: samples have a small share of a run's."""
@@ -243,6 +251,8 @@ class Loop:
         """Return the model's sample for each prompt, with its seed; they break off after some seconds."""
         recipe, text, until = self.plan.recipe, self.text, self.seconds + seconds
         tokens, temperature = recipe.sample_tokens, recipe.sample_temperature
+        if temperature is None and text.base is not None:
+            temperature = text.base.info.settings.get("temperature")
         context_length = self.model.config.context_length
         prompt_encoder = PromptEncoder(text.tokenizer, context_length, text.template, text.source_tokenizer)
         return make_samples(

@@ -144,7 +144,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
     feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
     position = "no" if config.position == "none" else config.position
-    step = f"{plan.batch_size} × {config.context_length} tokens"
+    step = f"{plan.batch_size} × {plan.row_length} tokens"
     if facts.rows:
         step = f"{count(plan.batch_size, 'document')} of {plan.row_tokens:.0f} tokens on average"
     rows = [

@@ -163,11 +163,18 @@ class Plan:
     notices: tuple[str, ...] = ()
     document_tokens: float = 0.0
     """Mean number of tokens of a document, if documents are rows; 0 if rows are windows."""
+    longest_row: int = 0
+    """Number of tokens of the longest document, likewise."""
+
+    @property
+    def row_length(self) -> int:
+        """Maximum number of tokens of a row: the context length, or less of a text too short to fill it."""
+        return min(self.config.context_length, self.longest_row or longest_window(self.splits))
 
     @property
     def row_tokens(self) -> float:
         """Mean number of tokens of a row."""
-        return min(self.document_tokens, self.config.context_length) or self.config.context_length
+        return min(self.document_tokens, self.row_length) or self.row_length
 
     @property
     def warmup_steps(self) -> int:
@@ -187,7 +194,7 @@ class Plan:
     @property
     def epochs_per_source(self) -> tuple[float, ...]:
         rows = self.steps * self.batch_size
-        tokens = rows * self.config.context_length
+        tokens = rows * self.row_length
         return tuple(
             split.share * rows / split.train_rows if split.train_rows else split.share * tokens / split.train_tokens
             for split in self.splits
@@ -195,7 +202,7 @@ class Plan:
 
     @property
     def epoch_rows(self) -> int:
-        return count_rows(self.recipe, self.config, self.splits)
+        return count_rows(self.recipe, self.row_length, self.splits)
 
     def epoch_after(self, step: int) -> int | None:
         """Return the number of the epoch, from 1, that ends with a step; None if none does."""
@@ -254,10 +261,24 @@ class Plan:
         return max(self.step_seconds, self.available - ending.seconds())
 
 
-def count_rows(recipe: Recipe, config: ModelConfig, splits: Sequence[SplitSize]) -> int:
-    """Return the number of rows of an epoch: windows or documents."""
-    stride = recipe.stride or config.context_length
-    return sum(split.train_rows or count_windows(split.train_tokens, config.context_length, stride) for split in splits)
+def count_rows(recipe: Recipe, row_length: int, splits: Sequence[SplitSize]) -> int:
+    """Return the number of rows of an epoch: documents, or windows of `row_length` tokens."""
+    stride = recipe.stride or row_length
+    return sum(split.train_rows or count_windows(split.train_tokens, row_length, stride) for split in splits)
+
+
+def longest_window(splits: Sequence[SplitSize]) -> int:
+    """Return the length of the longest windows to cut running texts into, each of which must hold one.
+
+    Of a short text several; the validation split of a long one may be shorter than a window.
+    """
+    val_tokens, shortest = sum(split.val_tokens for split in splits), min(split.train_tokens for split in splits)
+    return min(shortest, max(val_tokens, shortest // 10) if val_tokens else shortest) - 1
+
+
+def cut_context(config: ModelConfig, row_length: int) -> ModelConfig:
+    """Return an architecture for rows of at most `row_length` tokens: what a step with them takes."""
+    return dataclasses.replace(config, context_length=min(config.context_length, row_length))
 
 
 def make_plan(
@@ -276,28 +297,36 @@ def make_plan(
         if split.train_tokens < 2:
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
     val_tokens = sum(split.val_tokens for split in splits)
-    shortest = min(split.train_tokens for split in splits)  # every source of a mix must hold a window
-    # Of a short text several; the validation split of a long one may be shorter than a window.
-    max_context = facts.longest_row or min(shortest, max(val_tokens, shortest // 10) if val_tokens else shortest) - 1
+    max_row = facts.longest_row or longest_window(splits)
+
+    def measure_rows(config: ModelConfig, batch_size: int) -> float:
+        return measure(cut_context(config, max_row), batch_size)
+
     sizes = candidate_sizes(facts, ngrams=choose_ngram_order(recipe, facts) > 0)
     if seconds is None:
         available = None
         for size in sizes:  # the largest that gets the steps it needs
-            larger, rows = apply_size(recipe, size, facts, max_context)
+            larger, rows = apply_size(recipe, size, facts, max_row)
             if (total := recipe.steps) is None:
                 assert recipe.epochs is not None  # else the caller passes a duration
-                total = max(1, math.ceil(recipe.epochs * count_rows(recipe, larger, splits) / rows))
+                row_length = min(larger.context_length, max_row)
+                total = max(1, math.ceil(recipe.epochs * count_rows(recipe, row_length, splits) / rows))
             if size.steps <= total and size.parameters <= MAX_PARAMETERS_BY_STEPS:
                 config, batch_size, steps = larger, rows, total
-        step_seconds = measure(config, batch_size)
+        step_seconds = measure_rows(config, batch_size)
     else:
         available = max(1.0, seconds - elapsed)
         steps = 1  # `_complete` replaces it
         config, batch_size, step_seconds = choose_size(
-            recipe, sizes, facts, max_context, available, measure, val_tokens
+            recipe, sizes, facts, max_row, available, measure_rows, val_tokens
         )
     draft = Plan(recipe, config, batch_size, available, steps, step_seconds, splits, eval_windows=0)
-    draft = dataclasses.replace(draft, document_tokens=facts.document_tokens, counted_tokens=count_limit(seconds))
+    draft = dataclasses.replace(
+        draft,
+        document_tokens=facts.document_tokens,
+        longest_row=facts.longest_row,
+        counted_tokens=count_limit(seconds),
+    )
     draft = dataclasses.replace(draft, token_seconds=EVAL_WORK * step_seconds / (batch_size * draft.row_tokens))
     return _complete(draft.with_evaluations(draft.token_seconds), facts, machine, seconds)
 
@@ -320,9 +349,11 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         suits = machine.device == "cpu" or (machine.device == "cuda" and not config.ngram_order)
         compiles = suits and not facts.rows and (draft.available or 0) >= MIN_SECONDS_TO_COMPILE
     is_long = draft.steps >= LONG_RUN and not facts.rows and recipe.from_model is None
+    # Each side of translations has a kind and size of its own, which follow again from what was asked for.
+    has_two = facts.source_vocab_size is not None and not recipe.shared_vocab
     values = {
-        "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
-        "vocab_size": facts.vocab_size,
+        "tokenizer": recipe.tokenizer or (None if recipe.from_model or has_two else facts.tokenizer),
+        "vocab_size": recipe.vocab_size if has_two else facts.vocab_size,
         "packing": not facts.rows,
         "minutes": None if seconds is None else seconds / 60,
         "batch_size": draft.batch_size,
@@ -343,14 +374,16 @@ def _notices(plan: Plan, facts: TextFacts, machine: Machine) -> Iterator[str]:
     """Yield what a user should know about the plan."""
     if plan.recipe.strategy == "fsdp" and machine.processes == 1:
         yield "nothing is sharded: this process trains alone; --devices 2 makes two share the model"
-    requested, context_length = plan.recipe.context_length, plan.config.context_length
-    if requested is not None and context_length < requested:
-        yield f"the text is short: a context of {context_length} tokens, not {requested}"
+    requested, context_length = plan.recipe.context_length, plan.row_length
+    if requested is not None and context_length < requested and not facts.rows:
+        what = "a context" if plan.recipe.from_model is None else "windows"  # the context is the base model's
+        yield f"the text is short: {what} of {context_length} tokens, not {requested}"
     shortest, source = min(zip(plan.splits, facts.sources, strict=True), key=lambda pair: pair[0].train_tokens)
     if facts.mix and not facts.rows and requested is None and context_length == shortest.train_tokens - 1:
         yield f"{source.name} is short: a context of {context_length} tokens for all of the mix"
     if not plan.val_tokens:
-        yield "the text is too short to keep a part for validation: losses are of the text trained on"
+        part = f"{plan.recipe.validation_fraction * 100:.4g} %"
+        yield f"{part} of the text is too little for validation: losses are of the text trained on"
     elif plan.epochs > MANY_EPOCHS:
         yield f"the text is seen {plan.epochs:,.0f} times: the model will know parts of it by heart"
 
@@ -416,7 +449,8 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
     """Return the plan in words: the three lines that are shown before training starts."""
     config, tokens = plan.config, round(plan.batch_size * plan.row_tokens)
     rows, shards = -(-plan.batch_size // machine.processes), machine.processes if plan.recipe.strategy == "fsdp" else 1
-    memory = estimate_memory(config, parameters, rows, min(plan.counted_tokens, plan.train_tokens), shards)
+    counted = min(plan.counted_tokens, plan.train_tokens)
+    memory = estimate_memory(cut_context(config, plan.row_length), parameters, rows, counted, shards)
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
     if facts.rows:
         kind = "pairs" if facts.source_vocab_size else "documents"

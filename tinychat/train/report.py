@@ -188,7 +188,7 @@ def read_run_summary(run: RunFolder) -> RunSummary:
         accuracy=best.accuracy if best else None,
         tokens_per_second=steps / seconds_per_token if seconds_per_token else None,
         seconds=last.seconds if isinstance(last, Ended) else stepped.seconds if stepped else 0.0,
-        remaining=remaining if alive else None,
+        remaining=remaining if alive and not run.earlier.is_dir() else None,
         recipe=recipe,
     )
 

@@ -203,15 +203,16 @@ def choose_heads(d_model: int) -> int:
     return next((heads for heads in range(most, 0, -1) if d_model % (2 * heads) == 0), 1)
 
 
-def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -> tuple[ModelConfig, int]:
+def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_row: int) -> tuple[ModelConfig, int]:
     """Return the architecture and the batch size of a recipe at a size; values of the recipe come first.
 
-    The context length is at most `max_context`, the longest that the text has rows for.
+    The context is no longer than `max_row`, the longest row that the text has, unless the recipe asks for more and
+    documents are rows, which are padded, or it starts from a model, whose context stays.
     """
     d_model = recipe.d_model or size.d_model
-    context_length = min(recipe.context_length or size.context_length, max_context)
-    if facts.rows and recipe.context_length:
-        context_length = recipe.context_length  # documents are padded: they may all be shorter
+    row_length = context_length = min(recipe.context_length or size.context_length, max_row)
+    if recipe.context_length and (facts.rows or recipe.from_model):
+        context_length = recipe.context_length
     ngram_order = choose_ngram_order(recipe, facts)
     defaults = {
         "n_layer": size.n_layer,
@@ -233,7 +234,7 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
     )
     # Shorter rows make larger batches, so that a step has as many tokens.
     tokens = size.batch_size * size.context_length
-    return config, recipe.batch_size or max(1, int(tokens // facts.row_tokens(context_length)))
+    return config, recipe.batch_size or max(1, int(tokens // facts.row_tokens(row_length)))
 
 
 def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
@@ -256,7 +257,7 @@ def check_architecture(recipe: Recipe) -> None:
 
 
 def choose_size(
-    recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, max_context: int, seconds: float, measure: Measure,
+    recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, max_row: int, seconds: float, measure: Measure,
     val_tokens: int = 0,
 ) -> tuple[ModelConfig, int, float]:  # fmt: skip
     """Choose the largest size that gets the steps it needs in some seconds, measuring as few as possible.
@@ -265,7 +266,7 @@ def choose_size(
     changes nothing: a machine that is busy for a moment would choose too small a size. Return its architecture, batch
     size and seconds per step.
     """
-    candidates = [apply_size(recipe, size, facts, max_context) for size in sizes]
+    candidates = [apply_size(recipe, size, facts, max_row) for size in sizes]
     measured: dict[int, float] = {}
     again: set[int] = set()
 

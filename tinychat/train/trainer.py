@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from tinychat.config.settings import Settings
 from tinychat.corpus.overlap import longest_copy
-from tinychat.errors import ModelError, RunError
+from tinychat.errors import ModelError, RunError, TinychatError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
 from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import COUNT_BUFFERS, Counts
@@ -24,18 +24,25 @@ from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, open_info, read_training, read_weights, save_model
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.token_cache import Ids
-from tinychat.train.batches import Batches, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import Evaluation, MixtureMeter, evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
-from tinychat.train.launch import ProcessRank, save_recipe
+from tinychat.train.launch import ProcessRank, length_error, save_recipe
 from tinychat.train.loggers import MetricsLog
 from tinychat.train.loop import MIN_SAMPLE_SECONDS, Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import StepTimer, check_memory, find_machine
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
-from tinychat.train.planner import Machine, Plan, default_seconds, describe_cut, make_plan, summarize_plan
+from tinychat.train.planner import (
+    Machine,
+    Plan,
+    cut_context,
+    default_seconds,
+    describe_cut,
+    make_plan,
+    summarize_plan,
+)
 from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 
@@ -97,9 +104,16 @@ class Trainer:
         for notice in self.text.notices if state is None else ():
             self.report(Noticed(notice))
         extends = state is not None and state.length != recipe.length
+        before = recipe if state is None else recipe.merged(state.length)
         if state is not None and extends:
             extend(state, recipe)
         plan, learner = self._make_plan_and_learner(recipe, state)
+        if state is not None and extends:
+            try:
+                self._check_extension(plan, state)
+            except TinychatError:
+                save_recipe(self.run, before)
+                raise
         plan = self._plan_evaluations(plan, learner, state)
         text = self.text.with_less_validation(plan.val_fraction)
         if text is not self.text:
@@ -107,16 +121,7 @@ class Trainer:
         model = ModelFacts(self.run.name, plan, text, self.machine, learner.model.parameter_count)
         self._report_plan(model, state)
         recipe = plan.recipe
-        batches = Batches(
-            self.text.parts,
-            plan.config.context_length,
-            plan.batch_size,
-            recipe.seed,
-            [source.share for source in self.text.facts.sources],
-            recipe.stride,
-            make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
-            plan.config,
-        )
+        batches = self.text.batches(recipe, plan.config, plan.row_length, plan.batch_size)
         if recipe.compile:
             self.report(Noticed("the layers are compiled first: about half a minute"))
             if problem := learner.compile(batches.batch(0)):
@@ -157,6 +162,27 @@ class Trainer:
         problem = f"the time is over before the first step: to read the text and to start took {self._elapsed:.0f} s"
         raise RunError(f"{problem} of the {seconds:.0f}", f"give it more, such as --minutes {minutes:g}")
 
+    def _check_extension(self, plan: Plan, state: State) -> None:
+        """Check that a run that was extended has a step to take.
+
+        Raises:
+            UsageError: If it has more steps behind it.
+            RunError: If there is no time for one.
+        """
+        ((name, length),) = plan.recipe.length.items()
+        if state.available is None:
+            if state.step >= plan.steps:
+                epochs = state.step * plan.batch_size / plan.epoch_rows
+                raise length_error(self.run, name, length, epochs if name == "epochs" else state.step)
+            return
+        added = state.available - state.seconds
+        taken = self._elapsed + dataclasses.replace(plan, available=state.available).make_ending().seconds()
+        if (missing := taken + state.step_seconds - added) > 0:
+            minutes = math.ceil((60 * length + missing + 5) / 60 * 20) / 20
+            problem = "the time is over before the next step: to start and to end takes"
+            remedy = f"give it more in all, such as --minutes {minutes:g}"
+            raise RunError(f"{problem} {taken:.1f} s of the {added:.1f} that are added", remedy)
+
     def _make_plan_and_learner(self, recipe: Recipe, state: State | None) -> tuple[Plan, Learner]:
         """Make the plan and its learner; plan anew if steps, timed once more, are much faster than they were.
 
@@ -167,7 +193,7 @@ class Trainer:
         learner = self._make_learner(plan, state)
         if state is not None or plan.available is None or self.group.size > 1:
             return plan, learner
-        if timer(plan.config, plan.batch_size) < plan.step_seconds / MIN_RECOVERY:
+        if timer(cut_context(plan.config, plan.row_length), plan.batch_size) < plan.step_seconds / MIN_RECOVERY:
             again = self._make_plan(recipe, state, timer)
             same = (again.config, again.recipe) == (plan.config, plan.recipe)  # learning rates depend on the steps
             learner = learner if same else self._make_learner(again, state)
@@ -348,12 +374,16 @@ class ModelWriter:
         )  # fmt: skip
 
     @property
-    def _settings(self) -> dict[str, float]:
-        """Default settings of the model: the temperature of its samples, and their length if above the usual one."""
-        recipe = self.model.plan.recipe
+    def _settings(self) -> dict[str, Any]:
+        """Default settings of the model: the temperature of its samples, and their length if above the usual one.
+
+        The others are those of the model that it started from.
+        """
+        recipe, base = self.model.plan.recipe, self.model.text.base
+        inherited = {} if base is None else base.info.settings
         temperature = {} if recipe.sample_temperature is None else {"temperature": recipe.sample_temperature}
         longer = recipe.sample_tokens > Settings().max_tokens
-        return temperature | ({"max_tokens": recipe.sample_tokens} if longer else {})
+        return {**inherited, **temperature, **({"max_tokens": recipe.sample_tokens} if longer else {})}
 
 
 def make_ended_event(
@@ -382,7 +412,7 @@ def make_ended_event(
         if plan.available is not None:
             windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
         if windows:
-            evaluate(loop.model, text.eval_text, windows, meter=meter)
+            evaluate(loop.model, text.eval_text, windows, trained_on=text.split == "train", meter=meter)
     evaluation_seconds = loop.seconds - began
     seconds = ending.final_sample_seconds(loop.seconds)
     count = ending.samples if seconds >= MIN_SAMPLE_SECONDS else 0
