@@ -67,6 +67,13 @@ def test_spaces_may_stand_around_the_commas_between_values(talk: Talk) -> None:
     assert texts(talk, "/compare model=parrot, other hi")[0] == ("1 · parrot", "2 · other")
 
 
+@pytest.mark.parametrize("values", ["0.2,greedy", "0.2, greedy", "0.2 greedy", "greedy,0.2"])
+def test_greedy_may_be_one_of_the_values(talk: Talk, values: str) -> None:
+    labels, answers = texts(talk, f"/compare temp={values} hi")
+    assert labels == ("1 · temp 0.2", "2 · greedy")
+    assert answers == ["you said: hi"] * 2
+
+
 def test_models_answer_in_columns_and_the_chosen_one_goes_on(talk: Talk) -> None:
     labels, answers = texts(talk, "/compare model=parrot,other hello")
     assert (labels, answers) == (("1 · parrot", "2 · other"), ["you said: hello"] * 2)

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from scripted import Talk, make_model
 
 from tinychat.cli.options import load_settings
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Answer, EditPrompt, Export, Message, Question, Table, TokenBrowser, Tree
+from tinychat.commands.results import Answer, EditPrompt, Export, Message, Question, Table, TokenBrowser, Tree, Turns
 from tinychat.errors import TinychatError, UsageError
-from tinychat.events import Finished, Token
-from tinychat.generate.engine import Request
+from tinychat.events import Finished, Notice, Token
+from tinychat.generate.engine import Request, SampledToken
 from tinychat.model.loading import load_model
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
@@ -45,6 +46,30 @@ def test_continue_goes_on_in_the_same_turn_from_its_last_line(talk: Talk) -> Non
     (turn,) = talk.session.turns
     assert turn.answer.startswith(said)
     assert len(turn.answer) > len(said)
+
+
+def test_where_nothing_follows_continue_says_so_and_leaves_the_turn(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk.ask("hello")
+    end = min(talk.session.model.prompt_encoder.end_ids)
+    monkeypatch.setattr(
+        talk.session.model.engine, "extend", lambda requests, *_, **__: [[SampledToken(end, 0.0)] for _ in requests]
+    )
+    before, repeated = replace(talk.session.turns[0]), talk.do("/repeat")
+    talk.do("/temp 0.3")
+    result = talk.do("/continue")
+    assert isinstance(result, Answer)
+    notice, finished = result.start(lambda: False)
+    assert notice == Notice("the answer is finished: /retry gives another one, /branch forces other words")
+    assert isinstance(finished, Finished)
+    talk.do("/reset temp")
+    assert talk.session.turns == [before]
+    assert talk.do("/repeat") == repeated
+    result = talk.do("/continue")
+    assert isinstance(result, Answer)
+    assert [type(record) for record in result.start(lambda: True)] == [Finished]  # stopped before the first token
+    assert talk.session.turns == [before]
 
 
 def test_undo_takes_back_one_turn_after_the_other(talk: Talk) -> None:
@@ -132,9 +157,8 @@ def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) ->
     assert json.loads((tmp_path / "talk.json").read_text(encoding="utf-8"))["model"] == "parrot"
     talk.do("/clear")
     opened = talk.do("/open talk")
-    assert isinstance(opened, Message)
-    assert opened.lines == ("› hello there", "you said: hello there", "› more", "you said: more")
-    assert opened.notes == ("2 turns from talk.json",)
+    turns = (("hello there", "you said: hello there"), ("more", "you said: more"))
+    assert opened == Turns("chat", turns, ("2 turns from talk.json",))
     assert [turn.prompt for turn in talk.session.turns] == ["hello there", "more"]
     assert talk.do('/save "talk.json"') == Message(("saved 2 turns in talk.json",))
 
@@ -152,7 +176,7 @@ def test_a_conversation_of_another_model_is_told(talk: Talk, home: Path) -> None
     talk.do("/save talk")
     talk.session.open_model("other")
     opened = talk.do("/open talk")
-    assert isinstance(opened, Message)
+    assert isinstance(opened, Turns)
     goes_on = "`/model parrot`, then /open again, goes on with it"
     assert opened.notes == ("1 turn from talk.json", f"parrot answered last, and other is open: {goes_on}")
 
@@ -419,15 +443,16 @@ def test_what_follows_one_another_stands_flat_and_what_has_siblings_branches(tal
         " │  4  c → you said: c",
         "›└─ 5  d → you said: d",
     ]
-    assert talk.do("/goto 4") == Message(("› c", "you said: c"), ("turn 4, after 2 others",))
+    assert talk.do("/goto 4") == Turns("chat", (("c", "you said: c"),), ("turn 4, after 2 others",))
     assert [turn.prompt for turn in talk.session.turns] == ["a", "b", "c"]
+    assert talk.do("/goto 1") == Turns("chat", (("a", "you said: a"),), ("turn 1, at the beginning",))
     assert talk.do("/goto 0") == Message(("before the first turn",))
     talk.ask("e")
     assert tree(talk.session)[-1] == "›└─ 6  e → you said: e"
 
 
-@pytest.mark.parametrize(("mode", "mark"), [("completion", "¶"), ("translation", "→")])
-def test_turns_have_the_mark_of_the_prompt_line(talk: Talk, tmp_path: Path, mode: str, mark: str) -> None:
+@pytest.mark.parametrize("mode", ["completion", "translation"])
+def test_turns_have_the_mode_of_the_open_model(talk: Talk, tmp_path: Path, mode: str) -> None:
     make_model(tmp_path / "models", "marked", mode=mode)
     conversation = talk.session.conversation
     conversation.add(Turn("a", saved_text="b"))
@@ -436,16 +461,16 @@ def test_turns_have_the_mark_of_the_prompt_line(talk: Talk, tmp_path: Path, mode
     talk.do("/save talk.json")
     for line in ("/goto 1", "/open talk.json"):
         shown = talk.do(line)
-        assert isinstance(shown, Message)
-        assert shown.lines == (f"{mark} a", "b")
+        assert isinstance(shown, Turns)
+        assert (shown.mode, shown.turns) == (mode, (("a", "b"),))
 
 
 def test_a_conversation_is_opened_without_a_model(talk: Talk) -> None:
     talk.session.conversation.add(Turn("a", saved_text="b"))
     talk.do("/save talk.json")
     opened = Talk(Session()).do("/open talk.json")
-    assert isinstance(opened, Message)
-    assert opened.lines == ("› a", "b")
+    assert isinstance(opened, Turns)
+    assert (opened.mode, opened.turns) == ("chat", (("a", "b"),))
 
 
 @pytest.mark.parametrize("line", ["/tree", "/goto 1", "/branch 1 a"])
@@ -460,6 +485,22 @@ def test_what_is_not_there_is_refused(talk: Talk, line: str) -> None:
     with pytest.raises(UsageError):
         talk.do(line)
     assert len(talk.session.conversation.all) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("/goto", "/goto needs the number of a turn"),
+        ("/goto x", "/goto needs the number of a turn, not 'x'"),
+        ("/branch", "/branch needs the number of a token and a text"),
+        ("/branch 1", "/branch needs the number of a token and a text, not '1'"),
+    ],
+)
+def test_what_was_typed_instead_is_named_if_anything_was(talk: Talk, line: str, problem: str) -> None:
+    talk.ask("hello")
+    with pytest.raises(UsageError) as caught:
+        talk.do(line)
+    assert caught.value.problem == problem
 
 
 def test_a_branch_says_the_answer_anew_as_far_as_a_token(spelled: Session) -> None:

@@ -14,6 +14,7 @@ from tinychat.commands.results import (
 )
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
+from tinychat.session.conversation import Turn
 from tinychat.store import paths
 
 BOOK = (
@@ -96,6 +97,16 @@ def test_a_text_that_has_changed_is_said_to_have(talk: Talk, book: Path) -> None
     assert result.notes[1:] == ("the text has changed since parrot was trained on it",)
 
 
+def test_the_answer_of_an_opened_conversation_is_looked_at(talk: Talk, book: Path, tmp_path: Path) -> None:
+    talk.ask("nothing, as the hen went home alone")
+    found = talk.do("/copied")
+    talk.do(f"/save {tmp_path}/talk")
+    talk.do(f"/open {tmp_path}/talk")
+    assert talk.do("/copied") == found
+    talk.session.conversation.add(Turn("hello"))  # stopped before it began
+    assert talk.do("/copied") == found
+
+
 def test_an_answer_shorter_than_a_span_counts_as_a_whole(talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("and you said: a")
     note(talk, [str(tmp_path / "book.txt")])
@@ -162,6 +173,9 @@ def test_no_stream_that_a_model_names_is_read(talk: Talk, tmp_path: Path, source
 
 def test_there_must_be_an_answer_and_a_text_of_that_name(talk: Talk) -> None:
     with pytest.raises(UsageError, match="there is no answer to look into yet"):
+        talk.do("/copied")
+    talk.session.conversation.add(Turn("hello"))
+    with pytest.raises(UsageError, match="the last answer has no text"):
         talk.do("/copied")
     talk.ask("hello")
     with pytest.raises(UsageError, match="parrot does not tell what it was trained on"):

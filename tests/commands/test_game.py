@@ -10,6 +10,9 @@ from scripted import Talk
 from tinychat.commands.results import GuessingGame
 from tinychat.errors import UsageError
 from tinychat.evaluate.shannon_game import Game
+from tinychat.session.session import Session
+
+TOY = Path(__file__).parents[1] / "toys" / "translation"
 
 
 def begin(talk: Talk, line: str) -> Game:
@@ -76,6 +79,14 @@ def test_a_translator_does_not_go_on_with_a_text(talk: Talk) -> None:
     talk.do("/model translate")
     with pytest.raises(UsageError, match="translate translates, so it cannot tell how a text goes on"):
         begin(talk, "/play novel.txt")
+
+
+def test_a_translator_is_asked_for_one_sentence() -> None:
+    talk = Talk(Session())
+    talk.session.open_model(str(TOY))
+    assert begin(talk, "/play let's go").rest == "ir vamos"
+    with pytest.raises(UsageError, match="the game takes one sentence, not 2"):
+        begin(talk, "/play let's go. love you.")
 
 
 def test_the_making_of_the_answer_can_be_stopped(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:

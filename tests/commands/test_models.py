@@ -2,15 +2,18 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from scripted import Talk
 
-from tinychat.commands.models import complete_models, describe_recipe
-from tinychat.commands.results import Architecture, Message, Question, Table
+from tinychat.commands.models import complete_models, describe_recipe, renaming_of
+from tinychat.commands.results import Architecture, Message, ParallelAnswers, Question, Table, TokenBrowser
 from tinychat.errors import ModelError, RunError, TinychatError, UsageError
+from tinychat.formats.registry import open_model
 from tinychat.model.config import ModelConfig, make_diagram
+from tinychat.session.session import Session
 from tinychat.store.models import find_model, list_bundled_models, read_training
 from tinychat.train.recipe import RecipeInfo, list_recipes
 
@@ -97,6 +100,7 @@ def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None
     assert table.rows[0][:3] == ("›", "parrot", "answers in turns")
     assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models().sound]
     assert all(row[3] for row in table.rows[1:])  # each says what it is for
+    assert table.wraps  # and is not cut in the middle of that
     talk.do("/model smalltalk")
     offered = talk.do("/model")
     assert isinstance(offered, Table)
@@ -139,6 +143,49 @@ def test_rename_asks_unless_told_not_to_and_keeps_the_open_model(talk: Talk, hom
     assert list(talk.completions("rm", "")) == ["My Novel"]
     with pytest.raises(UsageError, match="My Novel is open"):
         talk.do("/rm 'My Novel' --yes")
+
+
+def test_answers_and_choices_follow_a_model_to_its_new_name(talk: Talk) -> None:
+    talk.do("/model other")
+    talk.ask("hello")
+    compared = talk.do("/samples 2 more")
+    assert isinstance(compared, ParallelAnswers)
+    list(compared.start(lambda: False))
+    talk.do("/rename other novel --yes")
+    talk.do("/pick 1")
+    assert [turn.model for turn in talk.session.turns] == ["novel", "novel"]
+    assert talk.session.model.reference == "novel"
+    repeated = talk.do("/repeat 1")
+    assert isinstance(repeated, Message)
+    assert repeated.lines[0].startswith("tinychat -m novel ")
+    talk.do("/goto 1")
+    assert isinstance(talk.do("/why 1"), TokenBrowser)
+    assert talk.generate("/retry") == "you said: hello"
+
+
+def test_a_compared_model_that_is_not_open_can_be_picked_by_its_new_name(talk: Talk) -> None:
+    compared = talk.do("/compare model=parrot,other hello")
+    assert isinstance(compared, ParallelAnswers)
+    list(compared.start(lambda: False))
+    talk.do("/rename other novel --yes")
+    assert talk.session.model.name == "parrot"
+    talk.do("/pick 2")
+    assert talk.session.model.name == "novel"
+    assert [turn.model for turn in talk.session.turns] == ["novel"]
+
+
+def test_a_model_that_is_renamed_while_it_is_open_answers_on(letters: Path, home: Path) -> None:
+    shutil.copytree(letters, home / "models" / "old")
+    session = Session()
+    session.settings.set("seed", 1)
+    session.open_model("old")
+    list(session.answer("abc"))
+    renaming_of("old", "new", session).act()
+    list(session.retry())
+    first, second = session.conversation.all
+    assert first.answer == second.answer
+    assert (first.model, second.model) == ("new", "new")
+    assert session.info == open_model("new")
 
 
 @pytest.mark.parametrize(

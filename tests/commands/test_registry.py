@@ -183,6 +183,7 @@ def test_a_text_of_a_command_may_have_several_lines(talk: Talk) -> None:
 def test_a_remedy_for_the_shell_is_told_as_a_command() -> None:
     assert for_the_prompt("`tinychat train --resume x`, or `tinychat rm x`") == "`/train --resume x`, or `/rm x`"
     assert for_the_prompt("`tinychat --debug`, `tinychat trainer`") == "`tinychat --debug`, `tinychat trainer`"
+    assert for_the_prompt("`/attach 'x y'` in the REPL shows it") == "`/attach 'x y'` shows it"
     assert set(IN_SHELL) <= set(COMMANDS) & set(SHELL_COMMANDS)
 
 
@@ -244,6 +245,10 @@ def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk)
         ("now 0.8 · from: default", "example: /temperature 1.2", "also: /temp"),
         "/temperature [N]",
     )
+
+
+def test_help_of_several_words_is_that_of_the_first(talk: Talk) -> None:
+    assert talk.do("/help why lens") == talk.do("/help /why lens") == talk.do("/help why")
 
 
 def test_help_of_a_setting_tells_the_value_in_force_and_the_default_of_the_model(talk: Talk) -> None:

@@ -76,6 +76,15 @@ def test_quotation_marks_keep_the_spaces_around_a_beginning(talk: Talk, line: st
     assert talk.session.settings.current.begin == ("Oh, " if '"' in line else "Oh,")
 
 
+def test_spaces_at_the_ends_of_a_value_are_visible(talk: Talk) -> None:
+    assert talk.do('/begin "  "') == Change("begin", "–", "'  '")
+    assert talk.do("/begin Well") == Change("begin", "'  '", "Well")
+    talk.do('/begin "Oh, "')
+    assert talk.do("/begin").lines == ("begin 'Oh, '",)
+    (now, *_) = suggest_values(talk.session, SETTINGS["begin"])
+    assert now.text == '"Oh, "'
+
+
 def test_quotation_marks_keep_a_word_for_no_value(talk: Talk) -> None:
     for typed, value in (('"- "', "- "), ('"none"', "none"), ("none", None), ("'-'", "-"), ("-", None)):
         talk.do(f"/begin {typed}")
@@ -103,6 +112,14 @@ def test_a_text_to_stop_at_may_be_an_equals_sign(talk: Talk) -> None:
     for line in ("/stop =", "/stop==", "/set stop =", "/set stop =="):
         talk.do(line)
         assert talk.session.settings.current.stop == ("=",), line
+
+
+@pytest.mark.parametrize("line", ["/set top", "/set top 1", "/reset top", "/set zzz"])
+def test_names_in_a_remedy_are_spelled_as_they_are_typed(talk: Talk, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        talk.do(line)
+    assert "top-p" in caught.value.remedy
+    assert "_" not in caught.value.remedy
 
 
 @pytest.mark.parametrize("line", ["/set nonsense", "/set nonsense 1", "/reset nonsense"])

@@ -155,6 +155,24 @@ def test_a_run_that_is_done_goes_on_with_a_new_length_only(
         run.recipe_file.write_text(recipe.merged({"minutes": 5}).to_toml())
 
 
+def test_more_of_a_run_takes_its_name_and_no_text(
+    talk: Talk, launched: list[RunFolder], make_run: "MakeRun", home: Path
+) -> None:
+    folder = make_model(home / "models", "My Odd", mode="completion")
+    make_run("My Odd", stepped(10, 100), Ended("done", 10, 1.7, 5.5, 2.5, 60.0, str(folder)), steps=10)
+    for line in ("/train more", "/train more --minutes 5"):
+        with pytest.raises(UsageError) as caught:
+            talk.do(line)
+        assert caught.value.problem == "/train more needs a run"
+        assert caught.value.remedy == "for example `/train more my-novel --minutes 5`"
+    assert launched == []
+    talk.do("/train more My Odd --steps 5")
+    assert [run.name for run in launched] == ["My Odd"]
+    Path("more").write_text("Once upon a time. " * 100)
+    talk.do("/train more")
+    assert [run.name for run in launched] == ["My Odd", "more"]
+
+
 def test_nothing_is_added_to_a_run_that_has_not_ended(
     talk: Talk, launched: list[RunFolder], make_run: "MakeRun"
 ) -> None:
@@ -180,6 +198,8 @@ def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], no
             "--minutes needs a value",
             "duration of the run in minutes, evaluations and start-up included",
         ),
+        ("/train x --name", "--name needs a value", "the name of the run and its model"),
+        ("/train --resume", "--resume needs a value", "the name of a stopped run, which goes on"),
         ("/train -", "- is the keyboard here", "name a file, or pipe the text into `tinychat train -`"),
         ("/train 'x", "a quotation mark stands alone", "put names with spaces between two of them"),
         (
@@ -329,6 +349,15 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
         assert ("a", "at work", "1,480/4,000", "413k", "1.830", "48,000", "–") in talk.do("/runs").rows
 
 
+def test_a_run_that_goes_on_has_no_time_left_until_its_next_step(talk: Talk, make_run: MakeRun) -> None:
+    run = make_run("a", PLANNED, stepped(1480, 48_000.4))
+    run.earlier.mkdir()
+    with FileLock(run.lock_file):
+        assert talk.do("/runs").rows[0][-1] == "–"
+        run.earlier.rmdir()
+        assert talk.do("/runs").rows[0][-1] == "1:02"
+
+
 NO_EVENTS = ("3", "[" * 100_000, to_json(stepped(1500, 1.0)).replace(": 1500", ': "x"'))
 
 
@@ -409,6 +438,15 @@ def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: T
         talk.do("/runs guide y*")
     assert error.value.problem == "there is no run 'y*'"
     assert "guide" in error.value.remedy
+
+
+def test_a_name_with_spaces_needs_no_quotation_marks(talk: Talk, make_run: MakeRun) -> None:
+    make_run("My Odd", stepped(10, 100))
+    make_run("My", stepped(10, 100))
+    assert talk.do("/runs My Odd").columns == talk.do("/runs 'my odd'").columns == ("run", "My Odd")
+    assert talk.do("/plot My Odd") == talk.do("/plot 'my odd'")
+    make_run("Odd", stepped(10, 100))
+    assert talk.do("/runs My Odd").columns == ("run", "My", "Odd")
 
 
 def test_speed_is_that_of_all_steps_however_often_they_were_told_of(make_run) -> None:

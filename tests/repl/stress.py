@@ -39,8 +39,7 @@ from scripted import make_model
 from tinychat.commands import COMMANDS
 from tinychat.config.settings import SETTINGS
 from tinychat.errors import UsageError
-from tinychat.repl.prompt import PLAIN_MARKS
-from tinychat.store.models import MARKS, find_model, read_tokenizer
+from tinychat.store.models import MARKS, PLAIN_MARKS, find_model, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 KEYS_BETWEEN_CHECKS = 80

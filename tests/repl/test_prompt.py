@@ -12,11 +12,11 @@ from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen, answered
 from scripted import make_model
 
-from tinychat.repl.prompt import PLAIN_MARKS, Prompt, QuietHistory, mark
+from tinychat.repl.prompt import Prompt, QuietHistory, mark
 from tinychat.repl.toolbar import toolbar
 from tinychat.session.lesson import Block, Lesson, LessonPlayer, Question, Run, Step
 from tinychat.session.session import Session
-from tinychat.store.models import MARKS, MODES
+from tinychat.store.models import MARKS, MODES, PLAIN_MARKS
 
 SitDown = Callable[..., Person]
 CTRL_C, CTRL_D, ENTER, BACKSPACE = "\x03", "\x04", "\r", "\x7f"

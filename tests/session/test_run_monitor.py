@@ -84,6 +84,20 @@ def test_steps_before_a_run_went_on_are_not_its_present(run: RunFolder) -> None:
         assert background.stepped is None
 
 
+def test_a_run_that_goes_on_is_starting_before_its_next_step(run: RunFolder) -> None:
+    step = Stepped(4, 0.5, 1.0, 0.1, 1.0, 9.0, 60.0, 62.0, 8)
+    background = BackgroundRun(run)
+    run.earlier.mkdir()
+    with FileLock(run.lock_file):
+        write_event(run, step)
+        background.poll()
+        assert background.stepped is None
+        run.earlier.rmdir()
+        write_event(run, step)
+        background.poll()
+        assert background.stepped == step
+
+
 def test_a_run_whose_folder_is_gone_has_failed(run: RunFolder, letters: Path) -> None:
     holder = Holder()
     shutil.copytree(letters, run.model)

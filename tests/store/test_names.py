@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.errors import UsageError
-from tinychat.store.names import check_name, find_named, fold, nearest_name, slug
+from tinychat.store.names import check_name, find_named, fold, join_name, nearest_name, slug
 
 
 @pytest.mark.parametrize("name", ["Novel", "v1.2", "Улисс", "My Novel", "हिन्दी", "源氏物語", "a..b", "_", "CON", "٣"])
@@ -47,6 +47,13 @@ def test_names_that_differ_in_case_or_unicode_form_are_one(tmp_path: Path) -> No
     for name in ("", ".", "..", ".hidden", "Caf", "Café/..", str(tmp_path)):
         assert find_named(tmp_path, name) is None
     assert find_named(tmp_path / "nowhere", "x") is None
+
+
+def test_words_are_one_name_where_that_is_one_and_they_are_not_all_names() -> None:
+    assert join_name(["my", "odd"], ["My Odd", "My"]) == ["my odd"]
+    assert join_name(["my", "odd"], ["My Odd", "My", "Odd"]) == ["my", "odd"]
+    assert join_name(["my", "even"], ["My Odd"]) == ["my", "even"]
+    assert join_name([], ["My Odd"]) == []
 
 
 def test_derived_names_are_short_safe_and_lower_case() -> None:

@@ -21,7 +21,7 @@ from tinychat.store.names import fold
 
 MIN_ANSWERS, MAX_ANSWERS, MAX_MODELS = 2, 8, 3
 ASSIGNMENT = re.compile(
-    r"(?P<name>[A-Za-z][\w-]*)=(?P<values>(?:\\ |\s*,\s*+(?!greedy\b|[\w-]+=)|\S)*)\s*"
+    r"(?P<name>[A-Za-z][\w-]*)=(?P<values>(?:\\ |\s*,\s*+(?![\w-]+=)|\S)*)\s*"
 )  # after a comma, the next value may follow a space, unless that is another setting
 GREEDY = re.compile(r"greedy(\s+|$)")
 EXAMPLE = "for example `/compare temperature=0.2,0.8,1.4`"
@@ -73,7 +73,8 @@ def compare(session: Session, text: str) -> Result:
     """Answer a prompt with several values of a setting, or with several models, side by side with one seed.
 
     NAME is a sampling setting or `model`. Several settings and `greedy` may be combined; each value gets a column.
-    Without a prompt, the last one is answered. `/pick` takes one of the answers.
+    Without a prompt, the last one is answered; one that begins with `greedy` is put in quotation marks. `/pick` takes
+    one of the answers.
     """
     values, greedy, prompt = _parse(text)
     settings = session.settings.current
@@ -141,7 +142,10 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     while True:
         match = ASSIGNMENT.match(text)
         if match and (not values or match["name"].lower() == "model" or _find(match["name"])):
-            values.setdefault(match["name"].lower(), []).extend(_split(match["values"]))
+            name, found = match["name"].lower(), _split(match["values"])
+            if name != "model" and "greedy" in found:
+                greedy, found = True, [value for value in found if value != "greedy"]
+            values.setdefault(name, []).extend(found)
         elif match := GREEDY.match(text):
             greedy = True
         else:

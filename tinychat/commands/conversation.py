@@ -29,6 +29,7 @@ from tinychat.commands.results import (
     Table,
     Tree,
     TreeRow,
+    Turns,
 )
 from tinychat.config.option import Option, Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
@@ -38,7 +39,6 @@ from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
-from tinychat.store.models import MARKS
 from tinychat.store.names import check_name, typed
 from tinychat.textutil import byte_size, count, json_line, quote, shorten
 from tinychat.untrusted import open_regular, parse_json, read_json
@@ -156,13 +156,8 @@ def open_(session: Session, text: str) -> Result:
         path = _find_kept(text)
     session.conversation = read_transcript(path)
     session.conversation.files.add(path.resolve())
-    lines = tuple(line for turn in session.turns for line in _lines_of(session, turn))
-    return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}", *_other_model(session)))
-
-
-def _lines_of(session: Session, turn: Turn) -> tuple[str, str]:
-    """Return the prompt of a turn after the open model's mark, and its answer."""
-    return f"{MARKS[session.mode]} {turn.prompt}", turn.answer
+    notes = (f"{count(len(session.turns), 'turn')} from {path}", *_other_model(session))
+    return Turns(session.mode, tuple((turn.prompt, turn.answer) for turn in session.turns), notes)
 
 
 def _other_model(session: Session) -> Iterator[str]:
@@ -271,6 +266,11 @@ def explain_no_tokens(session: Session, nothing_yet: str) -> UsageError:
         remedy = "/retry answers the last prompt again, and can be looked into"
         return UsageError("the tokens of an opened conversation are not kept", remedy)
     return UsageError("the last answer has no tokens", "/retry answers its prompt again")
+
+
+def _instead(text: str) -> str:
+    """Return `, not 'x'` for what was typed instead of what a command needs; empty if nothing was."""
+    return f", not {quote(text)}" if text else ""
 
 
 def _undo(session: Session) -> Turn:
@@ -395,7 +395,7 @@ def branch(session: Session, text: str) -> Result:
         raise explain_no_tokens(session, "there is no answer to branch from")
     match = NUMBER_AND_TEXT.match(text)
     if match is None or not (replacement := unquote(match["text"] or "")):
-        raise UsageError(f"/branch needs the number of a token and a text, not {text!r}", BRANCH_EXAMPLE)
+        raise UsageError(f"/branch needs the number of a token and a text{_instead(text)}", BRANCH_EXAMPLE)
     index = parse_token(match["number"], len(turn.tokens), "branch")
     is_unquoted_word = replacement == match["text"] and replacement[0].isalnum()
     if is_unquoted_word and SPACE_AND_WORD.match(turn.tokens[index].text):
@@ -455,14 +455,15 @@ def goto(session: Session, text: str) -> Result:
 
     0 is before the first turn.
     """
-    error = UsageError(f"/goto needs the number of a turn, not {text!r}", "/tree shows them")
+    error = UsageError(f"/goto needs the number of a turn{_instead(text)}", "/tree shows them")
     number = parse_number(text, 0, math.inf, error)
     if number == 0:
         session.conversation.current = None
         return Message(("before the first turn",))
     turn = session.conversation.go_to(number)
-    note = f"turn {number}, after {count(len(session.turns) - 1, 'other')}"
-    return Message(_lines_of(session, turn), (note,))
+    others = len(session.turns) - 1
+    place = f"after {count(others, 'other')}" if others else "at the beginning"
+    return Turns(session.mode, ((turn.prompt, turn.answer),), (f"turn {number}, {place}",))
 
 
 COMMANDS = (retry, continue_, undo, edit, clear, save, open_, export, share, repeat, branch, tree, goto)

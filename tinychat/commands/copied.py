@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinychat.commands.inspect import last_answer
+from tinychat.commands.conversation import explain_no_tokens
 from tinychat.commands.registry import command, complete_paths, split_words
 from tinychat.commands.results import Message, Result, Table
 from tinychat.errors import SourceError, UsageError
@@ -41,9 +41,11 @@ def copied(session: Session, text: str) -> Result:
     """
     from tinychat.corpus.overlap import find_copies
 
-    answer = last_answer(session).answer.strip()
+    if not session.turns:
+        raise explain_no_tokens(session, "there is no answer to look into yet")
+    answer = next(filter(None, (turn.answer.strip() for turn in reversed(session.turns))), "")
     if not answer:
-        raise UsageError("the last answer has no text", "type a prompt first")
+        raise UsageError("the last answer has no text", "/retry answers its prompt again")
     name, training = session.model.name, read_training(session.model.info.folder)
     corpus = _read_corpus(name, training, split_words(text))
     data = training.get("data", {})

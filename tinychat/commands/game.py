@@ -27,10 +27,10 @@ CONTEXT_TOKENS = 40
 def play(session: Session, text: str) -> Result:
     """Guess how a text continues, character by character or from choices: your bits against the model's.
 
-    You guess the model's hidden answer to PROMPT or, without one, to the last prompt. With FILE, a text or a known data
-    set, you guess a passage of its held-out last tenth. A guess costs the bits that tell whether it is right, given how
-    often earlier guesses were; giving up costs log₂ of the number of characters or choices left. The model pays −log₂
-    of its probability of the true text (Shannon 1951).
+    You guess the model's hidden answer to PROMPT (for a translator, one sentence) or, without one, to the last prompt.
+    With FILE, a text or a known data set, you guess a passage of its held-out last tenth. A guess costs the bits that
+    tell whether it is right, given how often earlier guesses were; giving up costs log₂ of the number of characters or
+    choices left. The model pays −log₂ of its probability of the true text (Shannon 1951).
     """
     from tinychat.corpus.registry import KNOWN
 
@@ -53,6 +53,8 @@ def play(session: Session, text: str) -> Result:
 def _answer(session: Session, prompt: str, index: int) -> Game:
     """Return a game on the model's answer to a prompt, as turn `index` of the conversation."""
     model, current = session.model, session.settings.current
+    if (count := len(model.prompt_encoder.encode_sentences(prompt))) > 1:  # each is read on its own
+        raise UsageError(f"the game takes one sentence, not {count}", "for example `/play Where is the station?`")
     # What is guessed follows the prompt as it is cut.
     settings = replace(current, max_tokens=min(current.max_tokens, MAX_TOKENS), token_healing="off")
     history = model.history(session.turns[:index])

@@ -11,7 +11,7 @@ from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
 from tinychat.store.housekeeping import Own, check_new_name, find_own, list_own, read_file_facts, remove, rename
 from tinychat.store.models import ModelInfo, Models, list_bundled_models
-from tinychat.store.names import fold
+from tinychat.store.names import join_name
 from tinychat.textutil import byte_size, compact, count
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def model(session: Session, text: str) -> Result:
     rows = [("›" * _is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.description) for info in infos]
     rows += [("", one.name, DAMAGED, one.error) for one in damaged]
     notes = ("/model NAME opens one · /models lists yours, too · /show says what it is made of",)
-    return Table(("", "model", "", "about"), tuple(rows), notes=notes)
+    return Table(("", "model", "", "about"), tuple(rows), notes=notes, wraps=True)
 
 
 def _is_open(session: Session, info: ModelInfo) -> bool:
@@ -229,10 +229,7 @@ def removal_of(names: Sequence[str], session: Session | None = None) -> Question
         RunError: If a run is training.
         UsageError: If the model is open in the session.
     """
-    known, joined = set(map(fold, list_own())), " ".join(names)
-    if fold(joined) in known and not known.issuperset(map(fold, names)):  # a name with spaces, not quoted
-        names = [joined]
-    owns = list({own.name: own for own in map(find_own, names)}.values())
+    owns = list({own.name: own for own in map(find_own, join_name(names, list_own()))}.values())
     for own in owns:
         if session is not None and _holds_open_model(session, own):
             raise UsageError(f"{own.name} is open", "`/model NAME` opens another one first")
@@ -273,10 +270,10 @@ def renaming_of(old: str, new: str, session: Session | None = None) -> Question:
     name = check_new_name(own, new)
 
     def act() -> Message:
-        is_open = session is not None and _holds_open_model(session, own)
-        renamed = rename(own, name)
-        if is_open and session is not None:
-            session.reopen_model(str(renamed.model or name))
+        if session is None:
+            rename(own, name)
+        else:
+            session.rename_model(own, name)
         return Message((f"{own.name} is now {name}",))
 
     return Question(f"rename {own} to {name!r}?", act, refused="nothing is renamed")

@@ -133,8 +133,8 @@ def escape_prompt(prompt: str) -> str:
 
 
 def for_the_prompt(remedy: str) -> str:
-    """Return a remedy with its commands for the shell as they are typed at the prompt: `tinychat rm X` as `/rm X`."""
-    return NAMED_IN_SHELL.sub(f"`{PREFIX}", remedy)
+    """Return a remedy as it is told at the prompt: with `/rm X` for `tinychat rm X`, and without "in the REPL"."""
+    return NAMED_IN_SHELL.sub(f"`{PREFIX}", remedy).replace(" in the REPL", "")
 
 
 class Registry(dict[str, Command]):
@@ -251,7 +251,7 @@ class Registry(dict[str, Command]):
                     if command.is_listed:
                         briefs[command.category][command.name] = command.brief
                 return Help(briefs)
-            command = self.find(text.removeprefix(PREFIX))
+            command = self.find(text.split()[0].removeprefix(PREFIX))
             lines = [paragraph.replace("\n", " ") for paragraph in command.help.split("\n\n")]
             notes = [*command.describe_state(session), *([f"example: {command.example}"] if command.example else [])]
             if command.aliases:

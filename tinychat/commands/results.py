@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 
+from tinychat.corpus.types import Mode
 from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
 from tinychat.generate.computation import Computation
@@ -24,6 +25,15 @@ class Message:
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     title: str = ""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Turns of a conversation, each a prompt after the mark of a mode, and its answer; and notes of lesser weight."""
+
+    mode: Mode
+    turns: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -287,6 +297,7 @@ class Quit:
 
 Drawable = (
     Message
+    | Turns
     | Change
     | Table
     | BarChart

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tinychat.commands.registry import Command, Suggestion, chosen_at_start, command, first_word, unquote
 from tinychat.commands.results import Change, Message, Result, Table
-from tinychat.config.option import Option
+from tinychat.config.option import Option, Options
 from tinychat.config.settings import LOADING, SETTINGS, UI_OPTIONS
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
@@ -27,7 +27,7 @@ def change(session: Session, name: str, value: object, *, is_typed: bool = True)
         UsageError: If there is no such setting, or it is one of the UI options.
         SettingError: If the setting cannot take the value.
     """
-    setting = (SETTINGS | UI_OPTIONS).find(name)
+    setting = _find(name, SETTINGS | UI_OPTIONS)
     if setting.name in UI_OPTIONS:
         raise chosen_at_start(setting)
     if setting.name == "system" and setting.parse(value, is_typed=is_typed) and session.info is not None:
@@ -62,6 +62,14 @@ def _resume_sampling(session: Session) -> Change:
     old = _show(session, setting)
     session.settings.sample()
     return Change(setting.spelling, old, _show(session, setting))
+
+
+def _find(name: str, options: Options = SETTINGS) -> Option:
+    """Return the option of a typed name; the error of one that is unknown spells others as they are typed: `top-p`."""
+    try:
+        return options.find(name)
+    except UsageError as error:
+        raise UsageError(error.problem, error.remedy.replace("_", "-")) from None
 
 
 def _show(session: Session, setting: Option) -> str:
@@ -164,7 +172,7 @@ def set_(session: Session, text: str) -> Result:
     if not text:
         return settings.function(session, "")
     if (match := NAME_AND_VALUE.fullmatch(text)) is None:
-        setting = SETTINGS.find(text.rstrip("=: "))
+        setting = _find(text.rstrip("=: "))
         return _setting_command(setting).function(session, "")
     return _change_typed(session, match["name"], match["value"].strip())
 
@@ -172,7 +180,7 @@ def set_(session: Session, text: str) -> Result:
 @command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=first_word(_complete_set))
 def reset(session: Session, text: str) -> Result:
     """Undo what commands have changed, in one setting or in all of them."""
-    to_reset = [SETTINGS.find(text)] if text else list(SETTINGS.values())
+    to_reset = [_find(text)] if text else list(SETTINGS.values())
     before, old = session.settings.current, [_show(session, setting) for setting in to_reset]
     session.settings.reset(text or None)
     session.reload_model(before)

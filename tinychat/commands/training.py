@@ -37,7 +37,7 @@ from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_info, read_training
-from tinychat.store.names import find_spelling, fold
+from tinychat.store.names import find_spelling, fold, join_name
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
 from tinychat.textutil import compact, duration, percent
@@ -47,7 +47,12 @@ from tinychat.untrusted import expand_home
 if TYPE_CHECKING:
     from tinychat.train.report import RunSummary
 
-RUN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
+RUN_FLAGS = {
+    "name": "the name of the run and its model",
+    "recipe": "the name of a recipe (see /recipes), or its file",
+    "out": "the folder to write the model to",
+    "resume": "the name of a stopped run, which goes on",
+}
 """Flags of `/train` that are not fields of a recipe, with their descriptions."""
 
 MORE = "more"
@@ -141,14 +146,17 @@ def train(session: Session, text: str) -> Result:
     started = time.monotonic()
     in_background = text.rstrip().endswith(BACKGROUND)
     words, flags = _parse_train(text.rstrip().removesuffix(BACKGROUND))
-    more = words[:1] == (MORE,) and len(words) == 2 and "resume" not in flags
-    sources = words if more else join_words(words)
+    # A text called `more` is trained on by that name, unless one word follows: that is a run.
+    more = words[:1] == (MORE,) and "resume" not in flags and (len(words) == 2 or not Path(MORE).exists())
+    if more and len(words) == 1:
+        raise UsageError("/train more needs a run", "for example `/train more my-novel --minutes 5`")
+    sources = () if more else join_words(words)
     run_flags = {name: flags.pop(name) for name in RUN_FLAGS if name in flags}
     if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
     if more or "resume" in run_flags:
-        resumed = sources[1] if more else run_flags.pop("resume")
-        check_goes_on(() if more else sources, **run_flags)
+        resumed = " ".join(words[1:]) if more else run_flags.pop("resume")
+        check_goes_on(sources, **run_flags)
         run = resume_run(resumed)
         if not change_recipe(run, flags, more=more):
             done, _ = describe_done(run)
@@ -365,7 +373,7 @@ def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
 
     runs_by_name = {run.name: run for run in list_runs()}
     names: dict[str, None] = {} if patterns else dict.fromkeys(runs_by_name)
-    for pattern in patterns:
+    for pattern in join_name(patterns, runs_by_name):
         matching = sorted(name for name in runs_by_name if fnmatchcase(fold(name), fold(pattern)))
         if not matching:
             raise RunError(f"there is no run {pattern!r}", f"runs: {', '.join(runs_by_name) or 'none yet'}")
@@ -480,7 +488,8 @@ def _parse_plot(text: str) -> tuple[list[str], str, Path | None]:
         if not value:
             raise UsageError(f"--{name} needs a value", "for example `/plot --by minutes --out curves.svg`")
         flags[name] = value
-    names = list(dict.fromkeys(words))
+    known = [*(run.name for run in list_runs()), *(info.name for info in list_models().sound)]
+    names = list(dict.fromkeys(join_name(words, known)))
     if len(names) > MAX_CURVES:
         raise UsageError(f"/plot takes up to {MAX_CURVES} runs, not {len(names)}", "plot some of them")
     if flags["by"] not in UNITS:

@@ -268,13 +268,17 @@ class Option:
             return join_texts(value) if self.separated else " ".join(repr(text) for text in value)
         if self.kind is bool:
             return str(value).lower()
+        if self.kind is str and value != value.strip():
+            return repr(value)
         return f"{value:g}" if self.kind is float else str(value)
 
     def typed(self, value: Any) -> str:
         """Format a value so that `parse` reads it back; no value becomes the word for it."""
         if value is None or value == ():
             return self.absent
-        return self.show(value) if self.separated or self.kind is not tuple else " ".join(map(escape, value))
+        if self.kind is tuple and not self.separated:
+            return " ".join(map(escape, value))
+        return str(value) if self.kind is str else self.show(value)
 
 
 def option(default: Any, help: str, **attributes: Any) -> Any:

@@ -31,11 +31,9 @@ from tinychat.repl.completion import CommandCompleter, complete, strip_block
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit_items
 from tinychat.repl.toolbar import Ruler, justify, report_ended, style_toolbar, toolbar
 from tinychat.session.session import Session
-from tinychat.store.models import MARKS
+from tinychat.store.models import MARKS, PLAIN_MARKS
 from tinychat.textutil import escape_controls
 
-PLAIN_MARKS = {"chat": ">", "completion": "text>", "translation": "translate>"}
-"""The marks of plain mode: ASCII, as a screen reader may speak them."""
 QUESTION_MARK, PLAIN_QUESTION_MARK = "?", "answer>"
 """The marks while a lesson waits for an answer."""
 CONTINUATION, PLAIN_CONTINUATION = "… ", "... "

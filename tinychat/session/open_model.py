@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
@@ -76,6 +77,18 @@ class OpenModel:
     def close(self) -> None:
         """Free the weights; they load again when they are next needed."""
         self._loading = None
+
+    def move(self, folder: Path) -> None:
+        """Follow the model to another folder, in which it may have another name; weights that are in use load again.
+
+        Raises:
+            ModelError: If it is not there, or it is damaged.
+        """
+        self.info = open_model(str(folder))
+        self.reference = model_reference(self.info)
+        if self._loading is not None:
+            self._loading = None
+            self.preload()
 
     @cached_property
     def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:

@@ -45,6 +45,8 @@ class BackgroundRun:
                 self.stepped = None
             elif isinstance(event, Ended | Failed):
                 self.last = event
+        if self.run.earlier.is_dir():  # it goes on, and has taken no step since
+            self.stepped = None
         if not is_alive and self.last is None:
             remedy = f"`/train --resume {self.run.typed_name}` goes on with it"
             self.last = self.run.failure_without_event(self.process, remedy)

@@ -1,13 +1,16 @@
 """A session: the settings, the open model, the conversation and the training runs that a front end works with."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 from tinychat.config.settings import LOADING, Settings, SettingStore, UiOptionStore
 from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError, TinychatError, UsageError
-from tinychat.events import Finished, Record
+from tinychat.events import Finished, Notice, Record, Token
+from tinychat.formats.registry import open_model
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import SampledToken
 from tinychat.generate.stream import stream
@@ -16,7 +19,11 @@ from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.lesson import LessonPlayer
 from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.session.run_monitor import RunMonitor
-from tinychat.store.models import ModelInfo
+from tinychat.store.housekeeping import Own, rename
+from tinychat.store.models import ModelInfo, find_model, model_reference
+
+NOTHING_FOLLOWS = "the answer is finished: /retry gives another one, /branch forces other words"
+"""Notice where a continued answer ends at once."""
 
 
 class Session:
@@ -89,6 +96,32 @@ class Session:
         if self.info is not None and any(getattr(now, name) != getattr(before, name) for name in LOADING):
             self.reopen_model(str(self.info.folder))
 
+    def rename_model(self, own: Own, name: str) -> None:
+        """Rename a person's own model and its run, also where the conversation and the comparison refer to them.
+
+        Raises:
+            RunError: If the run is training by now, its recipe is damaged, or another run or model has got the name.
+            ModelError: If the model is damaged.
+            OSError: If a folder cannot be renamed.
+        """
+        compared = self.comparison
+        turns = [*self.conversation.all, *(compared.turns if compared else ())]
+        models = {variant.model for variant in compared.variants} if compared else set()
+        if self._model is not None:
+            models.add(self._model)
+        folders: dict[str, Path] = {}
+        for turn in turns:
+            with suppress(ModelError):  # it is gone, or unknown
+                folders[turn.model] = find_model(turn.model)
+        renamed = rename(own, name)
+        for model in models:
+            if (folder := own.moved(model.info.folder, renamed)) is not None:
+                model.move(folder)
+        moved = {old: folder for old, one in folders.items() if (folder := own.moved(one, renamed)) is not None}
+        references = {old: model_reference(open_model(str(folder))) for old, folder in moved.items()}
+        for turn in turns:
+            turn.model = references.get(turn.model, turn.model)
+
     def choose_model(self, name: str) -> OpenModel:
         """Open and load another model; if a run of that name trains in the background, use its newest weights.
 
@@ -160,14 +193,26 @@ class Session:
     def continue_answer(self, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Continue the last answer from where it stopped; arguments and records are those of `answer`.
 
+        If nothing follows, the turn stays as it is, and a notice says what else can be done.
+
         Raises:
             UsageError: If there is no answer yet.
         """
         turn = self._last_turn()
         answer = self.model.make_answer(turn.prompt)
         self.model.resume(answer, turn, len(turn.tokens), num_generated=0)
-        turn.why_not_reproducible = "it was continued"
-        return self._run(turn, answer, should_stop)
+        return self._continue(turn, answer, should_stop)
+
+    def _continue(self, turn: Turn, answer: Answer, should_stop: ShouldStop) -> Iterator[Record]:
+        has_grown = False
+        for record in self._stream(answer, should_stop):
+            has_grown = has_grown or isinstance(record, Token)
+            if has_grown:
+                turn.why_not_reproducible = "it was continued"
+                turn.record(record, answer.request.settings)
+            elif isinstance(record, Finished) and record.reason != "interrupted":
+                yield Notice(NOTHING_FOLLOWS)
+            yield record
 
     def branch(
         self, position: int, forced_ids: Sequence[int], should_stop: ShouldStop = lambda: False
@@ -217,7 +262,7 @@ class Session:
             turn.record(record, answer.request.settings)
             yield record
 
-    def _stream(self, answer: Answer, should_stop: ShouldStop, forced_ids: Sequence[int]) -> Iterator[Record]:
+    def _stream(self, answer: Answer, should_stop: ShouldStop, forced_ids: Sequence[int] = ()) -> Iterator[Record]:
         model, settings = self.model, answer.request.settings
         if not model.wait(should_stop):
             yield Finished("interrupted", 0, 0.0, answer.request.seed)

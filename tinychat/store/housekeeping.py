@@ -84,6 +84,14 @@ class Own:
         """Size on disk."""
         return sum(map(count_bytes, self.folders))
 
+    def moved(self, folder: Path, renamed: "Own") -> Path | None:
+        """Return the folder that a model of this has after the renaming, by the one before; None for other models."""
+        folder = folder.resolve()
+        for before, after in zip(self.folders, renamed.folders, strict=True):
+            if folder.is_relative_to(before.resolve()):
+                return after / folder.relative_to(before.resolve())
+        return None
+
     def __str__(self) -> str:
         """Describe it: `the model and the run 'My Novel'`."""
         kinds = (("the model", self.model), ("the run", self.run))

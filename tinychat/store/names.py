@@ -5,7 +5,7 @@ given, but two names that differ in case or in their Unicode form alone are one.
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tinychat.errors import UsageError
@@ -94,6 +94,15 @@ def find_spelling(name: str, spellings: Sequence[str]) -> str | None:
         return name
     wanted = fold(name)
     return next((one for one in sorted(spellings) if fold(one) == wanted), None)
+
+
+def join_name(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
+    """Return the names that words are: one with spaces, not quoted, if that is among the spellings; else each word.
+
+    Words that are all names themselves stay several.
+    """
+    known, joined = set(map(fold, spellings)), " ".join(words)
+    return [joined] if fold(joined) in known and not known.issuperset(map(fold, words)) else words
 
 
 def find_named(parent: Path, name: str) -> Path | None:

@@ -22,7 +22,9 @@ from tinychat.commands.results import (
     Table,
     Tree,
     TreeRow,
+    Turns,
 )
+from tinychat.corpus.types import Mode
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, RESET, THEMES, WARNING
 from tinychat.repl.render.results import HOW_TO_READ_BARS, HOW_TO_READ_BOTH, HOW_TO_READ_SURPRISAL, bar_lines, draw
 from tinychat.repl.render.terminal import fit
@@ -44,8 +46,14 @@ RESULTS: list[tuple[Drawable, list[str]]] = [
     ),
     (
         Tree((TreeRow("", "1  hello", False, True), TreeRow("└─ ", "2  hi", True, True))),
-        ["1  hello, 1 deep", "here, 2  hi, 2 deep"],
+        ["1 deep: 1 hello", "here, 2 deep: 2 hi"],
     ),
+    (
+        Tree((TreeRow("", "1  hello → " + "one\n\n two " * 40, False, True),)),
+        ["1 deep: 1 hello → one two one two one two one two one two one two one two one …"],
+    ),
+    (Turns("chat", (("hello", "hi\nyou"),), ("turn 1",)), ["> hello", "hi", "you", "turn 1"]),
+    (Turns("completion", (("hello", "you"),)), ["text> hello", "you"]),
     (
         HeatMap("head 1", ("a", "b"), ("a", "b"), ((1.0,), (0.25, 0.75))),
         ["head 1", "a: a 100.0 %", "b: b 75.0 %, a 25.0 %"],
@@ -68,10 +76,21 @@ def test_a_dumb_terminal_gets_results_in_plain_lines(result: Drawable, lines: li
     assert screen.lines == lines
 
 
-def drawn(result: Message | Change | Table | BarChart | ShadedText, columns: int = 80) -> list[str]:
+def drawn(result: Message | Turns | Change | Table | BarChart | ShadedText, columns: int = 80) -> list[str]:
     screen = Screen(columns, 60)
     draw(screen.terminal(), result)
     return screen.lines
+
+
+@pytest.mark.parametrize(("mode", "mark"), [("chat", "›"), ("completion", "¶"), ("translation", "→")])
+def test_turns_have_the_mark_of_the_prompt_line(mode: Mode, mark: str) -> None:
+    assert drawn(Turns(mode, (("one", "two"), ("more", "")), ("beside",))) == [
+        f"{mark} one",
+        "two",
+        f"{mark} more",
+        "",
+        "beside",
+    ]
 
 
 def test_messages_and_changes() -> None:

@@ -21,6 +21,7 @@ from tinychat.repl.render.lesson import draw_page
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import blocks
 from tinychat.repl.render.terminal import SEPARATOR, Styled, Terminal, break_line, fit, fit_items, pad, wrap_items
+from tinychat.store.models import MARKS, PLAIN_MARKS
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
@@ -86,6 +87,12 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
             else:
                 for line in result.lines:
                     terminal.line(line)
+            _notes(terminal, result.notes)
+        case results.Turns():
+            mark = (PLAIN_MARKS if terminal.dumb else MARKS)[result.mode]
+            for prompt, answer in result.turns:
+                terminal.line(f"{mark} {prompt}")
+                terminal.line(answer)
             _notes(terminal, result.notes)
         case results.Change():
             terminal.line(result.text)
@@ -487,8 +494,7 @@ def draw_plain(terminal: Terminal, result: results.Result) -> bool:
         case results.HeatMaps():
             lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
         case results.Tree():
-            rows = [f"{'here, ' * row.is_here}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows]
-            lines = [*rows, *result.notes]
+            lines = [*(fit(_plain_node(row), terminal.width - 1) for row in result.rows), *result.notes]
         case results.ShadedText():
             entropy = [_entropy_range(result)] if result.entropies else []
             lines = [_bracket(result), f"{_surprisal_range(result)}, {BRACKETS_LEGEND}", *entropy, *result.notes]
@@ -512,6 +518,11 @@ def _plain_row(cells: Sequence[str]) -> str:
     if first == "›":
         first, *others = f"here, {others[0]}", *others[1:]
     return f"{first}: {', '.join(others)}" if others else first
+
+
+def _plain_node(row: results.TreeRow) -> str:
+    """Return `here, 2 deep: 3 hello → hi`, on one line."""
+    return f"{'here, ' * row.is_here}{len(row.prefix) // 3 + 1} deep: {' '.join(row.text.split())}"
 
 
 def _plain_bar(bar: results.Bar) -> str:
