@@ -20,9 +20,9 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_tokenizer
 from tinychat.train.batches import (
     Batches,
+    ChatLossMask,
     Row,
     Rows,
-    UserLossMask,
     Windows,
     count_windows,
     cut_document,
@@ -321,29 +321,46 @@ USER, BOT, END = 1, 2, 3
 ROW = np.array([USER, 10, 11, END, BOT, 20, 21, END, USER, 12, END, BOT, 22, END], np.uint16)
 
 
+def chat_loss_mask(user_fraction: float = 0.0, reply_fraction: float = 1.0) -> ChatLossMask:
+    return ChatLossMask(USER, BOT, user_fraction, reply_fraction, seed=1)
+
+
 def test_answers_are_learned_with_their_ends_and_nothing_of_what_is_asked() -> None:
-    learned = UserLossMask(USER, BOT, fraction=0.0, seed=1).mask(ROW, 0)
+    learned = chat_loss_mask().mask(ROW, 0)
     assert ROW[1:][learned].tolist() == [BOT, 20, 21, END, BOT, 22, END]
 
 
 def test_a_share_of_what_is_asked_is_learned_and_other_parts_of_it_at_other_places() -> None:
-    mask = UserLossMask(USER, BOT, fraction=0.25, seed=1)
+    mask = chat_loss_mask(user_fraction=0.25)
     chosen = [mask.mask(ROW, index)[:3] for index in range(400)]
     assert 0.2 < np.mean(chosen) < 0.3
     assert np.array_equal(mask.mask(ROW, 7), mask.mask(ROW, 7))
     assert len({tuple(one) for one in chosen}) == 8
 
 
+def test_of_a_long_reply_the_first_five_tokens_are_learned_and_a_fraction_of_the_others() -> None:
+    row = np.array([USER, 10, END, BOT, *range(20, 40), END])
+    mask = chat_loss_mask(reply_fraction=0.25)
+    chosen = np.array([mask.mask(row, index) for index in range(400)])
+    assert chosen[:, :2].sum() == 0
+    assert chosen[:, 2:8].all()
+    assert 0.2 < chosen[:, 8:].mean() < 0.3
+
+
+def test_a_window_that_begins_within_a_reply_does_not_begin_with_its_first_tokens() -> None:
+    mask = chat_loss_mask(reply_fraction=0.0)
+    assert not mask.mask(np.arange(20, 40), 0, speaker=BOT).any()
+
+
 def test_what_stands_before_the_first_mark_is_learned() -> None:
-    assert UserLossMask(USER, BOT, fraction=0.0, seed=1).mask(np.array([20, 21, END, USER, 10]), 0).tolist() == [
-        True, True, False, False
-    ]  # fmt: skip
+    learned = chat_loss_mask().mask(np.array([20, 21, END, USER, 10]), 0)
+    assert learned.tolist() == [True, True, False, False]
 
 
 def test_a_window_that_begins_within_a_message_knows_who_speaks() -> None:
     messages = ([USER, *[10] * 9, END], [BOT, *[20] * 5, END])
     ids = np.array([id for message in messages * 100 for id in message], np.uint16)
-    batches = Batches(ids, 4, 8, seed=1, loss_mask=UserLossMask(USER, BOT, fraction=0.0, seed=1))
+    batches = Batches(ids, 4, 8, seed=1, loss_mask=chat_loss_mask())
     rows = [batches.batch(step) for step in range(20)]
     counted = {int(id) for batch in rows for id in batch.targets[batch.targets != IGNORED]}
     assert counted == {BOT, 20, END}
@@ -353,7 +370,7 @@ def test_a_window_that_begins_within_a_message_knows_who_speaks() -> None:
 
 def test_before_the_first_message_of_a_text_nobody_speaks() -> None:
     ids = np.array([20, 21, 22, 23, 24, END, USER, 10, 11, END], np.uint16)
-    (source,) = Batches(ids, 3, 1, seed=1, loss_mask=UserLossMask(USER, BOT, fraction=0.0, seed=1)).sources
+    (source,) = Batches(ids, 3, 1, seed=1, loss_mask=chat_loss_mask()).sources
     assert [source._cut(start).speaker for start in range(7)] == [None] * 7
     assert source._cut(6).ids.tolist() == [USER, 10, 11, END]
 

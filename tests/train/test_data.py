@@ -271,10 +271,11 @@ def test_nothing_is_said_of_a_vocabulary_that_lacks_nothing() -> None:
 
 
 @pytest.mark.parametrize(("fields", "said"), [({"role_tokens": False}, True), ({}, False)])
-def test_a_fraction_of_user_tokens_without_role_tokens_is_told(fields: dict[str, Any], said: bool) -> None:
+def test_fractions_of_the_loss_without_role_tokens_are_told(fields: dict[str, Any], said: bool) -> None:
     Path("talk.jsonl").write_text('{"prompt": "aab", "completion": "aac"}\n' * 30, encoding="utf-8")
-    text = read("talk.jsonl", user_loss_fraction=0.25, **fields)
-    assert ("--user-loss-fraction 0.25 has no effect without role tokens" in text.notices) == said
+    text = read("talk.jsonl", user_loss_fraction=0.25, reply_loss_fraction=0.5, **fields)
+    for flag in ("--user-loss-fraction 0.25", "--reply-loss-fraction 0.5"):
+        assert (f"{flag} has no effect without role tokens" in text.notices) == said
 
 
 def test_pairs_of_which_one_side_is_longer_than_the_context_are_counted() -> None:

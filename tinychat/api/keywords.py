@@ -93,7 +93,9 @@ class RecipeValues(TypedDict, total=False):
     lowercase_all_caps: bool
     """Lowercase chat messages that are WRITTEN IN CAPITALS [false]."""
     user_loss_fraction: float
-    """Fraction of user tokens included in the loss; replies are always included [1]."""
+    """Fraction of a chat's user tokens included in the loss [1]."""
+    reply_loss_fraction: float
+    """Fraction of a reply's tokens included in the loss; its first five always are [1]."""
     validation_fraction: float
     """Fraction of the text, at its end, held out for validation [0.1]."""
     tokenizer: str | None

@@ -44,6 +44,8 @@ BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLE = 16
 """Batches of documents are padded to a multiple of this length, as kernels are prepared and cached for each length."""
+OPENING_TOKENS = 5
+"""First tokens of a reply, which all count in the loss: they decide what kind of reply it is."""
 MAX_ROUND_TURNS = 10_000
 """Maximum turns of a round-robin round: the weights of a mix are exact to one part in this number."""
 
@@ -348,7 +350,7 @@ class Windows(ShuffledRows):
         source_index: int,
         stride: int | None,
         config: ModelConfig | None = None,
-        loss_mask: "UserLossMask | None" = None,
+        loss_mask: "ChatLossMask | None" = None,
     ) -> None:
         if len(ids) <= context_length:
             raise ValueError(f"{len(ids)} ids hold no window of {context_length} and what follows it")
@@ -472,34 +474,39 @@ class Batch(NamedTuple):
         return [Batch(*tensors) for tensors in zip(*splits, strict=True)]
 
 
-class UserLossMask(NamedTuple):
-    """A random choice of the user tokens of a chat that count in the loss; assistant tokens always do.
+class ChatLossMask(NamedTuple):
+    """A random choice of the tokens of a chat that count in the loss; the first tokens of each reply always do.
 
-    User messages are far harder to predict than replies: counted in full, they would make up most of the loss. Dropping
-    a target at random weighs it, on average, as scaling its loss would. The choice depends on the seed and the row's
-    index alone.
+    User messages are far harder to predict than replies: counted in full, they would make up most of the loss. And
+    most of a reply follows from its first words, which alone answer the message. Dropping a target at random weighs
+    it, on average, as scaling its loss would. The choice depends on the seed and the row's index alone.
     """
 
     user: int
     """Id of the token that opens a user turn."""
     assistant: int
     """Id of the token that opens an assistant turn."""
-    fraction: float
+    user_fraction: float
     """Fraction of user tokens that count."""
+    reply_fraction: float
+    """Fraction of the tokens of a reply behind its first `OPENING_TOKENS` that count."""
     seed: int
 
     def mask(self, ids: Ids, index: int, speaker: int | None = None) -> Mask:
         """Return a mask, [T], that is true for targets that count, of the row, [T + 1], with an index in the run.
 
-        Tokens before the first role token are those of `speaker`, or count if that is None.
+        Tokens before the first role token are those of `speaker`, or of a reply if that is None.
         """
-        last_role = np.maximum.accumulate(np.where(self._are_roles(ids), np.arange(len(ids)), 0))
-        is_reply = np.asarray(ids[last_role] != self.user)
+        positions = np.arange(len(ids))
+        last_role = np.maximum.accumulate(np.where(self._are_roles(ids), positions, 0))
+        is_user = np.asarray(ids[last_role] == self.user)
         if speaker == self.user:
-            is_reply &= (last_role > 0) | (ids[0] == self.assistant)
-        is_reply = is_reply[1:]
+            is_user |= (last_role == 0) & (ids[0] != self.assistant)
+        is_opening = (ids[last_role] == self.assistant) & (positions - last_role <= OPENING_TOKENS)
         random = np.random.Generator(np.random.PCG64((self.seed, index)))
-        return is_reply | (random.random(len(is_reply)) < self.fraction)
+        drawn = random.random(len(ids) - 1)
+        fraction = np.where(is_user, self.user_fraction, self.reply_fraction)
+        return np.asarray(is_opening[1:] | (drawn < fraction[1:]))
 
     def find_roles(self, ids: Ids) -> Positions:
         """Return the positions of the role tokens of a text, [N], in their order."""
@@ -511,14 +518,16 @@ class UserLossMask(NamedTuple):
         return np.asarray((ids == self.user) | (ids == self.assistant))
 
 
-def make_user_loss_mask(
-    fraction: float, template: ConversationTemplate | None, tokenizer: Tokenizer, seed: int
-) -> UserLossMask | None:
+def make_chat_loss_mask(
+    user_fraction: float, reply_fraction: float, template: ConversationTemplate | None, tokenizer: Tokenizer, seed: int
+) -> ChatLossMask | None:
     """Return the mask for a text; None if all tokens count, or there are no role tokens."""
-    if fraction >= 1 or not isinstance(template, ChatTemplate):
+    if min(user_fraction, reply_fraction) >= 1 or not isinstance(template, ChatTemplate):
         return None
     user, assistant = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
-    return None if user is None or assistant is None else UserLossMask(user, assistant, fraction, seed)
+    if user is None or assistant is None:
+        return None
+    return ChatLossMask(user, assistant, user_fraction, reply_fraction, seed)
 
 
 class Batches:
@@ -536,7 +545,7 @@ class Batches:
         seed: int,
         weights: Sequence[float] = (1.0,),
         stride: int | None = None,
-        loss_mask: UserLossMask | None = None,
+        loss_mask: ChatLossMask | None = None,
         config: ModelConfig | None = None,
     ) -> None:
         self.sources = [

@@ -33,7 +33,7 @@ from tinychat.train.batches import (
     Rows,
     encode_rows,
     join_splits,
-    make_user_loss_mask,
+    make_chat_loss_mask,
     split_folds,
 )
 from tinychat.train.planner import choose_tokenizer
@@ -181,7 +181,9 @@ class TrainingText:
     def batches(self, recipe: Recipe, config: ModelConfig, row_length: int, batch_size: int) -> Batches:
         """Return the batches of the training splits; windows, or what is read of a document, have `row_length` ids."""
         shares = [source.share for source in self.facts.sources]
-        loss_mask = make_user_loss_mask(recipe.user_loss_fraction, self.template, self.tokenizer, recipe.seed)
+        loss_mask = make_chat_loss_mask(
+            recipe.user_loss_fraction, recipe.reply_loss_fraction, self.template, self.tokenizer, recipe.seed
+        )
         return Batches(self.parts, row_length, batch_size, recipe.seed, shares, recipe.stride, loss_mask, config)
 
     def first_eval_ids(self, count: int) -> list[list[int]]:
@@ -360,9 +362,13 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     notices += find_unknown(base.info.name if base else "this vocabulary", corpus, texts, tokenizer, source_tokenizer)
     if base is not None and not translates:
         notices += _check_text(base, corpus, tokenizer)
-    loss_mask = make_user_loss_mask(recipe.user_loss_fraction, template, tokenizer, recipe.seed)
-    if recipe.user_loss_fraction < 1 and loss_mask is None:
-        notices.append(f"--user-loss-fraction {recipe.user_loss_fraction:g} has no effect without role tokens")
+    fractions = {"user": recipe.user_loss_fraction, "reply": recipe.reply_loss_fraction}
+    if make_chat_loss_mask(fractions["user"], fractions["reply"], template, tokenizer, recipe.seed) is None:
+        notices += [
+            f"--{speaker}-loss-fraction {fraction:g} has no effect without role tokens"
+            for speaker, fraction in fractions.items()
+            if fraction < 1
+        ]
     return TrainingText(
         facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
         tuple(notices), split.fraction, base, is_known,

@@ -76,8 +76,9 @@ class Recipe:
     packing: bool | None = _data("train on windows of the joined text; false trains on one padded document per row")
     role_tokens: bool = _data("mark chat roles with special tokens; false marks only the end of a turn", True)
     lowercase_all_caps: bool = _data("lowercase chat messages that are WRITTEN IN CAPITALS", False)
-    user_loss_fraction: float = _data(
-        "fraction of user tokens included in the loss; replies are always included", 1.0, low=0, high=1
+    user_loss_fraction: float = _data("fraction of a chat's user tokens included in the loss", 1.0, low=0, high=1)
+    reply_loss_fraction: float = _data(
+        "fraction of a reply's tokens included in the loss; its first five always are", 1.0, low=0, high=1
     )
     validation_fraction: float = _data(
         "fraction of the text, at its end, held out for validation", 0.1, above=0, high=0.5
