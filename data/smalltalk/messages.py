@@ -22,16 +22,16 @@ FITTING = 0.45
 """probability that a reply goes on with a sentence of the message's group, and not with one of its kind"""
 OPENING_ONLY = 0.1
 """probability that a reply goes on with nothing"""
-NEUTRAL, NEUTRAL_TO_SORROW = 0.3, 0.4
-"""probabilities that a reply to a statement takes no side: the likeliest one where a model cannot tell its mood, and
-more often where it may be sad, since comfort that nobody needs is the worst of wrong replies"""
+NEUTRAL, NEUTRAL_TO_SORROW = 0.06, 0.08
+"""probabilities that a reply to a statement takes no side, and where it may be sad, since comfort that nobody needs is
+the worst of wrong replies; were they higher, that would be the likeliest reply also where a model can tell the mood"""
 JOINED = 0.12
 """probability that a question or a request follows a short statement in the same message"""
 LONGEST_JOINED = 9
 """in words"""
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
-WEIGHT = 2600.0
+WEIGHT = 780.0
 """makes them a third of all turns"""
 
 

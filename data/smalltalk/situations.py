@@ -23,7 +23,7 @@ GO_ON, MOST_TURNS = 0.6, 4
 """probability that the person goes on, and the most turns that one situation takes"""
 MISTAKEN = 0.03
 """probability that a reply misses the point, and the person says so"""
-UNSURE = 0.16
+UNSURE = 0.04
 """probability that a reply to news takes no side: the likeliest one where a model cannot tell what the news is"""
 NEWS = frozenset(("sorrow", "worry", "ailment", "gladness", "news"))
 SAD = frozenset(("sorrow", "worry", "ailment", "despair"))
