@@ -48,7 +48,7 @@ def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path
         ("/slow 0", "slow is – already"),
         ("/delete", "did you mean /rm?"),
         ("/reroll", "did you mean /retry?"),
-        ("/set num_predict 9", "did you mean max_tokens?"),
+        ("/set num_predict 9", "did you mean max-tokens?"),
         ("/help temperature", "now 0.7 · from: command"),
         ("/train --resume nothing --minutes 1", "there is no run 'nothing'"),
         ("/recipes guide", "/train --recipe guide"),

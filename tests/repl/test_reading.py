@@ -76,8 +76,8 @@ def test_the_pictures_of_each_bundled_model_say_something_and_how_to_read_them(
 @pytest.mark.slow
 def test_notices_wrap_at_words_and_pieces_are_whole(sit_down: Callable[..., Person]) -> None:
     person = sit_down(columns=44)
-    lines = runs(person, "/set num_predict 9", "max_tokens?")
-    assert lines == ["there is no setting 'num_predict'", "did you mean max_tokens?"]
+    lines = runs(person, "/set num_predict 9", "max-tokens?")
+    assert lines == ["there is no setting 'num_predict'", "did you mean max-tokens?"]
     lines = runs(person, "/train --resume nothing --minutes 1", "runs: ")
     assert lines == ["there is no run 'nothing'", "runs: none yet"]
     lines = runs(person, "/top-k x", "none, not 'x'")
