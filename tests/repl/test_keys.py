@@ -59,6 +59,7 @@ def test_lines_that_the_terminal_edited_are_kept_for_the_prompt(is_for_prompt: b
     master, slave = os.openpty()
     with os.fdopen(slave, encoding="utf-8") as terminal:
         os.write(master, b"one\rtwo\rthree")
+        assert select.select([terminal], [], [], 10)[0]  # the terminal edits what comes in a thread of its own
         keyboard = Keyboard(create_input(terminal))
         with keyboard.live(is_early_for_prompt=is_for_prompt):
             keys = keyboard.read()
