@@ -8,7 +8,7 @@ import pytest
 
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
-from tinychat.generate.native.engine import NativeEngine, read_validation_documents
+from tinychat.generate.native.engine import NativeEngine, choose_precision, read_validation_documents
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
@@ -58,7 +58,10 @@ def test_greedy_translations_are_those_of_the_reference(count: int) -> None:
 @pytest.mark.parametrize(("precision", "most"), [("bf16", 0.002), ("int8", 0.005)])
 @names
 def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precision: str, most: float) -> None:
-    """On text that the model was not trained on, and which it brings for that."""
+    """On text that the model was not trained on, and which it brings for that.
+
+    Where int8 costs more, it is not chosen.
+    """
     losses = []
     for kind in ("f32", precision):
         engine = NativeEngine(info, precision=kind)
@@ -66,6 +69,8 @@ def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precisi
         losses.append(-sum(logprobs) / len(logprobs))
     trained = read_training(info.folder)["loss"]
     assert trained / 2 < losses[0] < trained * 2
+    if precision == "int8" and choose_precision(info, threads=2) != "int8":
+        most = 0.02
     assert math.exp(losses[1] - losses[0]) < 1 + most
 
 
