@@ -69,7 +69,8 @@ def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precisi
         losses.append(-sum(logprobs) / len(logprobs))
     trained = read_training(info.folder)["loss"]
     assert trained / 2 < losses[0] < trained * 2
-    if precision == "int8" and choose_precision(info, threads=2) != "int8":
+    is_measured = info.mode != "translation"  # translators never are in int8 by choice
+    if precision == "int8" and is_measured and choose_precision(info, threads=2) != "int8":
         most = 0.02
     assert math.exp(losses[1] - losses[0]) < 1 + most
 
