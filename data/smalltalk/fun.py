@@ -94,14 +94,19 @@ def joke(talk: Talk) -> None:
 
 
 def their_joke(talk: Talk) -> None:
-    """Add a joke that the person tells."""
+    """Add a joke that the person tells, at once or in turns, and perhaps whether tinychat laughed."""
     joke = talk.dice.choice(JOKES)
     word = joke.question.split()[0].lower()
-    talk.ask(LINES["their_joke"], "(Yes, please|Oh yes|Gladly)! (Tell me|Go on|I am listening).")
-    if talk.left > 1:
+    if talk.dice.chance(0.5):
+        talk.turn(LINES["whole_joke"], LINES["they_laugh"], question=joke.question, answer=joke.answer)
+    else:
+        talk.ask(LINES["their_joke"], "(Yes, please|Oh yes|Gladly)! (Tell me|Go on|I am listening).")
+        if talk.left < 2:
+            return
         talk.turn("(ok, |ok: |so, |)<question>", f"(I don't know|No idea|Tell me): {word}?", question=joke.question)
-        laughs = "(Ha|Hee hee)! (That is a good one|I like it|I did not see it coming)."
-        talk.turn(LINES["their_answer"], laughs, answer=joke.answer)
+        talk.turn(LINES["their_answer"], LINES["they_laugh"], answer=joke.answer)
+    if talk.left and talk.dice.chance(0.35):
+        talk.turn(LINES["laughed"], LINES["inside"])
 
 
 def ask_riddle(talk: Talk, request: Lines) -> None:
@@ -172,7 +177,7 @@ def quiz(talk: Talk) -> None:
 
 SCENES: Scenes = (
     Scene("jokes", 19.0, joke),
-    Scene("a joke of the person", 1.2, their_joke),
+    Scene("a joke of the person", 2.5, their_joke),
     Scene("riddles", 15.0, partial(ask_riddle, request=LINES["riddle_requests"])),
     Scene("quiz", 7.0, quiz),
 )

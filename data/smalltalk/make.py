@@ -12,6 +12,7 @@ from grammar import Dice
 
 from smalltalk import (
     chatter,
+    dialogues,
     facts,
     fun,
     memory,
@@ -67,6 +68,8 @@ WEIGHTS = [scene.weight for scene in SCENES]
 LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
 """topics whose replies fit no sad talk: see moods.toml for what people say there"""
 OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
+DIALOGUES = 0.15
+"""probability that a conversation is one of those written as a whole"""
 
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
@@ -92,11 +95,16 @@ def topics() -> list[str]:
         *recall.TOPICS.values(),
         *(f"memory: {kind.key}" for kind in memory.KINDS),
         *reactions.TOPICS,
+        dialogues.TOPIC,
     ]
 
 
 def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
     """Generate one conversation."""
+    if dice.chance(DIALOGUES):
+        talk = Talk(dice, 1, held_out=held_out)
+        dialogues.play(talk)
+        return talk.turns
     length = 1 + dice.weighted(LENGTHS)
     talk = Talk(dice, length, held_out=held_out)
     promises = []

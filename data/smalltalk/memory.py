@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from grammar import Lines
+from grammar import Lines, a
 
-from smalltalk import situations, words
+from smalltalk import situations, tastes, words
 from smalltalk.talk import Scene, Scenes, Talk
 
 
@@ -44,6 +44,13 @@ def one_of(items: Sequence[str], made_up: float = 0.0) -> Callable[[Talk], str]:
     return lambda talk: talk.word(talk.new_word() if talk.dice.chance(made_up) else talk.dice.choice(items))
 
 
+def _favourite(thing: str, items: Sequence[str]) -> Callable[[Talk], str]:
+    """Return a function that draws a favourite; things that one counts may have an article."""
+    value = one_of(items, 0.3)
+    counted = thing in ("animal", "flower", "fruit", "instrument")
+    return lambda talk: a(value(talk)) if counted and talk.dice.chance(0.3) else value(talk)
+
+
 def _kind(key: str, value: Callable[[Talk], str], table: str = "", thing: str = "") -> Kind:
     tell, acknowledgements, ask, answer, unknown = (
         tuple(line.replace("REMEMBER", _TABLES["remember"]).replace("THING", thing) for line in lines)
@@ -66,13 +73,14 @@ KINDS: tuple[Kind, ...] = (
     _kind("job", one_of(words.JOBS)),
     _kind("word", one_of(words.THINGS, 0.6)),
     *(
-        _kind(f"favourite {thing}", one_of(words.LISTS[items], 0.3), "favourite", thing)
+        _kind(f"favourite {thing}", _favourite(thing, words.LISTS[items]), "favourite", thing)
         for thing, items in (entry.split(": ") for entry in _TABLES["favourites"])
     ),
     *(_kind(who, Talk.new_name, "relative", who) for who in _TABLES["relatives"]),
 )
 WEIGHTS = [10.0, 5.0, 3.6, 1.8, 2.2, 1.2, 1.2, 2.0, *[1.0] * 8, *[0.7] * 11, *[0.5] * 8]
 NAME = KINDS[0]
+FAVOURITES = [kind for kind in KINDS if kind.key.startswith("favourite")]
 
 
 def choose(talk: Talk) -> Kind:
@@ -104,6 +112,21 @@ def tell(talk: Talk, kind: Kind) -> None:
         old, talk.facts[kind.key] = talk.facts[kind.key], _new_value(talk, kind)
         replies = (*kind.acknowledgements, "(Sorry|Ah|Oh), <v>, not <o>. Noted!")
         talk.turn(tuple(_TABLES["correct"]), replies, v=talk.facts[kind.key], o=old, p=pet)
+
+
+def tell_and_ask_back(talk: Talk) -> None:
+    """Add a turn in which the person tells a favourite and asks for tinychat's own, and perhaps asks for theirs."""
+    kind = talk.dice.choice([kind for kind in FAVOURITES if kind.key.removeprefix("favourite ") in tastes.FAVOURITES])
+    thing = kind.key.removeprefix("favourite ")
+    if kind.key in talk.facts:
+        return
+    own, reason, _ = tastes.FAVOURITES[thing]
+    told = tuple(line for line in kind.tell if not line.endswith("?"))
+    wording = talk.draw_wording(_TABLES["yours"]).replace("<told>", talk.draw_wording(told)).replace("THING", thing)
+    replies = [line.replace("THING", thing) for line in _TABLES["mine"]]
+    talk.add_wording(wording, replies, {"v": _new_value(talk, kind), "own": own, "reason": reason}, ())
+    talk.facts[kind.key] = talk.turns[-1].values["v"]
+    ask_some(talk, [kind])
 
 
 def tell_name_only(talk: Talk) -> None:
@@ -198,4 +221,5 @@ SCENES: Scenes = (
     Scene("who somebody is", 1.2, who_is),
     Scene("two facts at once", 3.0, tell_two),
     Scene("several facts at once", 4.0, tell_several),
+    Scene("a favourite, and its own", 3.0, tell_and_ask_back),
 )

@@ -32,7 +32,7 @@ LONGEST_JOINED = 9
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
 WEIGHT = 780.0
-"""makes them a third of all turns"""
+"""makes them a seventh of all turns"""
 
 
 class Kind(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from grammar import Lines
+from grammar import Lines, listed
 
 from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
@@ -14,6 +14,8 @@ SUMS, DIFFERENCES = LINES["sums"], LINES["differences"]
 LIMIT, SUM_LIMIT, TABLES = 20, 100, 10
 BARE = 0.45
 """probability that a sum or difference needs one step only, as the second number has no ones or no tens"""
+HOLDERS, COUNTED = (listed(LINES[name], ",") for name in ("holders", "counted"))
+"""what holds so many of a thing each, and things"""
 ONES, TENS = words.LISTS["ones"], words.LISTS["tens"]
 WORDS = [*ONES, *(f"{ten}-{one}".removesuffix("-zero") for ten in TENS for one in ONES[:10]), "a hundred"]
 
@@ -124,6 +126,7 @@ def multiply(talk: Talk) -> None:
                 first, second = second, first
             reply = LINES["beyond_tables"]
         said = {"a": str(first), "b": str(second), "y": str(first * second)}
+        said |= {"holders": talk.dice.choice(HOLDERS), "things": talk.dice.choice(COUNTED)}
         if max(first, second) <= TABLES and talk.dice.chance(0.2):
             said |= {"a": WORDS[first], "b": WORDS[second]}
             reply = f"{first} times {second} is <y>."
@@ -225,7 +228,7 @@ def compare_sizes(talk: Talk) -> None:
 SCENES: Scenes = (
     Scene("adding", 26.0, add),
     Scene("taking away", 28.0, partial(calculate, sign="minus")),
-    Scene("sums that are too much", 3.0, too_much),
+    Scene("sums that are too much", 5.0, too_much),
     Scene("checking sums", 7.0, judge),
     Scene("tables", 8.0, multiply),
     Scene("dividing", 2.0, divide),

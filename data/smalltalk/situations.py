@@ -25,6 +25,8 @@ MISTAKEN = 0.03
 """probability that a reply misses the point, and the person says so"""
 UNSURE = 0.04
 """probability that a reply to news takes no side: the likeliest one where a model cannot tell what the news is"""
+NAMED, ASKED_NAME = 0.15, 0.5
+"""probabilities that the person adds a name to news of somebody or of a pet, and then asks for it later"""
 NEWS = frozenset(("sorrow", "worry", "ailment", "gladness", "news"))
 SAD = frozenset(("sorrow", "worry", "ailment", "despair"))
 _FILES = sorted(Path(__file__).with_suffix("").glob("*.toml"))
@@ -33,9 +35,14 @@ TALKING = next(table for table in TABLES if "objections" in table)
 OBJECTIONS: dict[str, list[str]] = TALKING["objections"]
 """what people say of a reply that misses the point, by kind: see talking.toml"""
 UNSURE_REPLIES: str = TALKING["unsure"]["replies"]
+NAMES: dict[str, list[str]] = TALKING["names"]
+"""how people add a name, what they hear then by mood, and how they ask for it"""
+_NAMED_SLOTS = frozenset(("pet", "kin", "old", "child", "partner", "friend"))
 LONGEST_AGAIN = 18
 """in words: a reply that may follow an apology"""
 _SLOT = re.compile(r"<(?:a:)?(\w+)>")
+_NAME_OF = re.compile(rf"<({'|'.join(sorted(_NAMED_SLOTS))})>(?: <n>|.* (?:name(?: is| was|'s)?|called),? <n>$)")
+"""somebody whom a wording names"""
 
 
 class Exchange(NamedTuple):
@@ -90,11 +97,21 @@ def play(situation: Situation, talk: Talk) -> None:
         said = [situation.exchange]
     else:
         said = [add(situation.exchange, talk, values, situation.mood)]
+    whose = _named(talk.turns[-1].wording)
     while talk.left and len(said) < MOST_TURNS and talk.dice.chance(GO_ON):
         possible = [then for then in situation.then if then not in said]
         if not possible:
             break
         said.append(add(talk.dice.choice(possible), talk, values, situation.mood))
+    if whose and talk.left and talk.dice.chance(ASKED_NAME):
+        asked, answers = ([line.replace("WHO", f"<{whose}>") for line in NAMES[key]] for key in ("ask", "answer"))
+        talk.ask(asked, answers, **values)
+
+
+def _named(wording: str) -> str:
+    """Return the slot of whoever a wording names, or nothing."""
+    found = _NAME_OF.search(wording)
+    return found[1] if found else ""
 
 
 def mistake(situation: Situation, talk: Talk, values: dict[str, str]) -> None:
@@ -146,14 +163,20 @@ def add(exchange: Exchange, talk: Talk, values: dict[str, str], mood: str) -> Ex
     """
     lines: Lines = (talk.dice.choice(exchange.say),)
     wording = talk.draw_wording(lines)
+    is_statement = mood in NEWS and not wording.endswith("?")
+    named = is_statement and "n" not in values and slots_of(wording) & _NAMED_SLOTS and talk.dice.chance(NAMED)
+    if named:
+        wording = wording.rstrip(".") + talk.draw_wording(NAMES["add"])
     said = slots_of(wording)
     values.update({slot: _draw(slot, talk) for slot in sorted(said) if slot not in values})
     possible = [reply for reply in exchange.reply if slots_of(reply) <= values.keys()]
     echoes = [reply for reply in possible if slots_of(reply) & said]
     replies = echoes if echoes and talk.dice.chance(ECHO) else possible
-    is_news = mood in NEWS and not wording.endswith("?") and not (talk.turns and talk.turns[-1].topic == talk.topic)
+    is_news = is_statement and not (talk.turns and talk.turns[-1].topic == talk.topic)
     if is_news and talk.dice.chance(UNSURE):
         replies = [UNSURE_REPLIES]
+    if named and talk.dice.chance(0.7):
+        replies = NAMES[mood]
     leads, endings = LEADS[mood in ("talk", "short")]
     lead = talk.dice.choice(leads) if talk.dice.chance(LEAD) else ""
     end = talk.dice.choice(endings) if not wording.endswith("?") and talk.dice.chance(ENDING) else ""

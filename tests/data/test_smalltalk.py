@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "59bfb53b8943d599063353613d360a7cf702d781eded052b1916383538fc29f7"
+    assert hashlib.sha256(text).hexdigest() == "d5c35cf23cca6b6d820a1912f841f6da9ca193994cfbbb5fede9a99996098844"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -67,7 +67,7 @@ def test_roles_alternate_from_user_to_bot(small: bytes) -> None:
         assert [message["role"] for message in talk] == ["user", "assistant"] * (len(talk) // 2)
         assert all(set(message) == {"role", "content"} for message in talk)
         lengths.add(len(talk) // 2)
-    assert lengths == set(range(1, 9))
+    assert set(range(1, 9)) <= lengths <= set(range(1, 11))
 
 
 def test_no_template_shows_through(small: bytes) -> None:
@@ -296,3 +296,20 @@ def test_people_say_many_different_things(large: bytes) -> None:
 def test_no_reply_dominates(large: bytes) -> None:
     replies = Counter(assistant for _, assistant in turns(large))
     assert replies.most_common(1)[0][1] < 0.005 * replies.total()
+
+
+def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(programs: None) -> None:
+    from smalltalk import dialogues
+
+    assert len(dialogues.DIALOGUES) > 800
+    first = Counter(turns[0][0].lower() for turns in dialogues.DIALOGUES)
+    assert first.most_common(1)[0][1] < 20
+    for dialogue in dialogues.DIALOGUES:
+        told: set[str] = set(dialogues.MADE)
+        for said, reply in dialogue:
+            assert dialogues.slots_of(said + reply) <= dialogues.SLOTS, said
+            assert not dialogues.slots_of(said) & set(dialogues.MADE), said
+            told |= dialogues.slots_of(said)
+            assert dialogues.slots_of(reply) <= told, (said, reply)
+            assert not re.search(r"[{}|\\\t]", said + reply), (said, reply)
+            assert not re.search(r"[()]", reply), reply

@@ -1,0 +1,111 @@
+"""Whole dialogues, as people of many kinds would hold them: one thing leads to another, and what was told is asked for.
+
+They are in `dialogues/*.txt`: lines in turn of the person and of tinychat, and an empty line after each dialogue.
+A slot has the same value all through a dialogue: names, things of a list, numbers. `<joke>`, `<story>` and `<riddle>`
+are another one each time; `<hint>` and `<answer>` are those of the last riddle.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grammar import is_reserved
+
+from smalltalk import fun, numbers, stories, words
+from smalltalk.talk import Talk
+
+TOPIC = "a whole dialogue"
+HELD_OUT = 25
+"""one dialogue in so many is held out"""
+PET_NAME = 0.3
+"""probability that a second or third name is one of the usual ones of pets"""
+CUT = 0.25
+"""probability that a dialogue ends before its last turn"""
+LARGEST = 50
+"""of two numbers to add"""
+THINGS = {
+    "colour": words.COLOURS,
+    "food": words.FOODS,
+    "animal": words.ANIMALS,
+    "drink": words.DRINKS,
+    "sport": words.SPORTS,
+    "fruit": words.FRUITS,
+    "flower": words.FLOWERS,
+    "town": words.TOWNS,
+    "job": words.JOBS,
+    "thing": words.THINGS,
+}
+"""slots that take a word of a list"""
+NAMES = ("n", "n2", "n3")
+MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
+"""slots that replies take and whose values are made"""
+SLOTS = frozenset((*THINGS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
+_SLOT = re.compile(r"<(?:a:)?(\w+)>")
+Dialogue = tuple[tuple[str, str], ...]
+"""turns, each what the person types and the reply"""
+
+
+def slots_of(text: str) -> set[str]:
+    """Return the names of the slots of a line."""
+    return set(_SLOT.findall(text))
+
+
+def _read(path: Path) -> list[Dialogue]:
+    blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
+    return [tuple(zip(lines[::2], lines[1::2], strict=True)) for lines in map(str.splitlines, blocks)]
+
+
+DIALOGUES = [dialogue for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for dialogue in _read(path)]
+HELD_OUT_DIALOGUES = [one for one in DIALOGUES if is_reserved(HELD_OUT, one[0][0])]
+TRAINED = [one for one in DIALOGUES if not is_reserved(HELD_OUT, one[0][0])]
+TRAINED_LINES = {said for dialogue in TRAINED for said, _ in dialogue}
+
+
+def _values(talk: Talk) -> dict[str, str]:
+    """Return values of all slots but those that are made for each turn, as the person types them."""
+    dice = talk.dice
+    values = {slot: talk.word(dice.choice(things)) for slot, things in THINGS.items()}
+    for slot in NAMES:
+        name = talk.new_name()
+        if slot != "n" and dice.chance(PET_NAME):
+            name = talk.word(dice.choice(words.PET_NAMES))
+        while name in values.values():
+            name = talk.new_name()
+        values[slot] = name
+    second, first = sorted(dice.sample(range(1, LARGEST + 1), 2))
+    factors = dice.between(2, numbers.TABLES), dice.between(2, numbers.TABLES)
+    return values | {
+        "age": str(dice.between(6, 89)),
+        "number": str(dice.between(2, dice.choice((12, 30, 99)))),
+        "a": str(first),
+        "b": str(second),
+        "c": str(factors[0]),
+        "d": str(factors[1]),
+        "sum": f"{numbers.worked_out(first, 'plus', second)}.",
+        "difference": f"{numbers.worked_out(first, 'minus', second)}.",
+        "product": f"{factors[0]} times {factors[1]} is {factors[0] * factors[1]}.",
+    }
+
+
+def play(talk: Talk) -> None:
+    """Add the turns of a dialogue."""
+    dice = talk.dice
+    dialogue = dice.choice(HELD_OUT_DIALOGUES if talk.held_out else TRAINED)
+    talk.length = dice.between(2, len(dialogue) - 1) if dice.chance(CUT) else len(dialogue)
+    values = _values(talk)
+    for said, reply in dialogue[: talk.length]:
+        made = slots_of(reply)
+        if "joke" in made:
+            joke = dice.choice(fun.JOKES)
+            values["joke"] = f"{joke.question} {joke.answer}"
+        if "story" in made:
+            told = Talk(dice, 1)
+            stories.go(told, "story")
+            values["story"] = told.turns[0].assistant
+        if "riddle" in made:
+            riddle = dice.choice(fun.RIDDLES)
+            values |= {"riddle": f"{riddle.text} What am I?", "hint": riddle.hint, "answer": f"It is {riddle.answer}."}
+        talk.topic = TOPIC
+        talk.add_wording(said, reply, values, ())
+        talk.turns[-1] = talk.turns[-1]._replace(is_held_out=talk.held_out and said not in TRAINED_LINES)
