@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from grammar import is_reserved
+from grammar import is_reserved, wordings
 
-from smalltalk import fun, numbers, stories, words
+from smalltalk import fun, messages, numbers, stories, words
 from smalltalk.talk import Talk
 
 TOPIC = "a whole dialogue"
@@ -22,6 +22,9 @@ PET_NAME = 0.3
 """probability that a second or third name is one of the usual ones of pets"""
 CUT = 0.25
 """probability that a dialogue ends before its last turn"""
+PLAIN = 0.75
+"""probability that a reply which begins as one to some kind of message goes on as any of that kind may: what fits one
+message alone is seldom learned, and a model that tries makes up words"""
 LARGEST = 50
 """of two numbers to add"""
 THINGS = {
@@ -41,6 +44,8 @@ NAMES = ("n", "n2", "n3")
 MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
 """slots that replies take and whose values are made"""
 SLOTS = frozenset((*THINGS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
+OPENINGS = {opening: kind for kind in messages.KINDS.values() for opening in sorted(wordings(kind.opening))}
+_SENTENCES = re.compile(r"(.+?[.!?]) (.+)")
 _SLOT = re.compile(r"<(?:a:)?(\w+)>")
 Dialogue = tuple[tuple[str, str], ...]
 """turns, each what the person types and the reply"""
@@ -88,6 +93,14 @@ def _values(talk: Talk) -> dict[str, str]:
     }
 
 
+def _reply(talk: Talk, reply: str) -> str:
+    """Return a reply, or its opening and what any reply of its kind goes on with."""
+    found = _SENTENCES.fullmatch(reply)
+    if not found or found[1] not in OPENINGS or slots_of(found[2]) or not talk.dice.chance(PLAIN):
+        return reply
+    return f"{found[1]} {OPENINGS[found[1]].more}"
+
+
 def play(talk: Talk) -> None:
     """Add the turns of a dialogue."""
     dice = talk.dice
@@ -107,5 +120,5 @@ def play(talk: Talk) -> None:
             riddle = dice.choice(fun.RIDDLES)
             values |= {"riddle": f"{riddle.text} What am I?", "hint": riddle.hint, "answer": f"It is {riddle.answer}."}
         talk.topic = TOPIC
-        talk.add_wording(said, reply, values, ())
+        talk.add_wording(said, _reply(talk, reply), values, ())
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=talk.held_out and said not in TRAINED_LINES)
