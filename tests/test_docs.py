@@ -30,6 +30,8 @@ from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.lesson import list_lessons
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
+from tinychat.store.models import open_info
+from tinychat.store.paths import bundled_models
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
 from tinychat.train.report import RunSummary
 
@@ -238,6 +240,20 @@ def test_links_point_to_files() -> None:
         if not (path.parent / target).exists()
     ]
     assert broken == []
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.slow
+def test_the_pages_of_models_that_have_answered_are_as_large_as_told() -> None:
+    from tinychat.formats.page import render_page
+    from tinychat.generate.native.engine import choose_precision
+
+    text = " ".join((ROOT / "docs" / "html.md").read_text(encoding="utf-8").split())
+    told = {name: float(size) for name, size in re.findall(r"`(\w+)`(?: has)? ([\d.]+) MB", text)}
+    infos = [open_info(path.parent) for path in bundled_models().glob("*/config.json")]
+    for info in infos:
+        choose_precision(info, threads=1)  # what int8 costs is measured, and decides the precision of the page
+    assert told == pytest.approx({info.name: len(render_page(info).encode()) / 1e6 for info in infos}, abs=0.1)
 
 
 @pytest.mark.parametrize("words", ["make chat", "make test", "pip install ."])

@@ -274,6 +274,7 @@ def test_a_score_is_that_of_the_command(loaded: Model) -> None:
         (lambda model: model.chat(turns=["hi"]), "a turn is a prompt and its answer, not 'hi'"),
         (lambda model: model.to_html([("hi",)]), "a turn is a prompt and its answer"),
         (lambda model: tinychat.load("nobody"), "there is no model 'nobody'"),
+        (lambda model: tinychat.load(None), "a name or a path is wanted, not None"),
         (lambda model: tinychat.load(top_q=1), "there is no setting 'top_q'"),
     ],
 )

@@ -102,6 +102,7 @@ def test_waiting_has_an_end(write_run: Callable[..., RunFolder]) -> None:
         (lambda: tinychat.train("nowhere.txt"), "there is no file, folder or known data set 'nowhere.txt'"),
         (lambda: tinychat.train("x" * 5000), "the run cannot start: xxx"),
         (lambda: tinychat.train("nowhere.txt", steps=np.int64(1)), "there is no file, folder or known data"),
+        (lambda: tinychat.train(None), "a name or a path is wanted, not None"),
         (lambda: tinychat.train("-"), "- is the standard input of a command"),
         (lambda: tinychat.train(Path(__file__), d_modle=3), "a recipe has no field 'd_modle'\ndid you mean d_model"),
         (lambda: tinychat.train(Path(__file__), steps=0), "steps takes a whole number of at least 1 or auto, not 0"),

@@ -45,6 +45,8 @@ def complete(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str])
         (("train", "--recipe", "gpt"), ["gpt2"]),
         (("train", "--from", "t"), ["tales", "translate"]),
         (("train", "--tokenizer", "w"), ["wordpiece", "word", "whitespace"]),
+        (("train", "--log", ""), ["tensorboard", "csv"]),
+        (("train", "--log", "csv,"), ["csv,tensorboard"]),
         (("train", "--resume", ""), [""]),
     ],
 )

@@ -1,6 +1,7 @@
 """`tinychat eval MODEL --suite FILE`, on a model that echoes its prompt."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from scripted import make_model, open_scripted
 
 from tinychat.cli.main import run
 from tinychat.errors import SourceError
+from tinychat.evaluate.perplexity import Score
 from tinychat.evaluate.suite import read_suite
 
 Eval = Callable[..., tuple[int, str, str]]
@@ -153,6 +155,23 @@ def test_a_suite_may_come_from_a_pipe_and_names_none(tmp_path: Path) -> None:
     suite.write_text('{"words": "pipe"}\n', encoding="utf-8")
     with pytest.raises(SourceError, match="pipe cannot be read: it is a named pipe, not a file"):
         read_suite(suite)
+
+
+def test_figures_that_json_lacks_are_null(
+    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("a", encoding="utf-8")
+    figures = Score(900.0, math.inf, math.nan, 1, 0, 0.0)
+    monkeypatch.setattr("tinychat.evaluate.perplexity.score", lambda *_, **__: figures)
+    assert run(["eval", str(letters), str(text)]) == run(["eval", str(letters), str(text), "--json"]) == 0
+    *lines, values = capsys.readouterr().out.splitlines()
+    assert lines[2] == "bits per character  –"
+    assert lines[-1] == "over                1 token, 0 characters (val)"
+    assert json.loads(values, parse_constant=pytest.fail) == {
+        "loss": 900.0, "perplexity": None, "bits_per_character": None, "tokens": 1, "characters": 0, "accuracy": 0.0,
+        "exact_match": None,
+    }  # fmt: skip
 
 
 def test_a_text_or_a_suite_is_required(evaluate: Eval) -> None:

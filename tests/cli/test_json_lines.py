@@ -142,15 +142,34 @@ def test_what_is_not_read_is_told(call: Call, chatter: Path) -> None:
     assert err == f"tinychat: prompt 1: {cut}\n"
 
 
+def test_messages_in_a_row_are_joined_and_a_greeting_is_left_out(call: Call, answer: Answer, chatter: Path) -> None:
+    greeting, system = {"role": "assistant", "content": "hi"}, {"role": "system", "content": "be nice"}
+    (asked, said, last), more = HELLO, {"role": "user", "content": "fine"}
+    sent = [greeting, asked, system, more, said, said, last, system, more]
+    joined = [
+        {"role": "user", "content": "hello there\nfine"},
+        {"role": "assistant", "content": "fine, thanks\nfine, thanks"},
+        {"role": "user", "content": "how are you?\nfine"},
+    ]
+    made, plain = answer([{"messages": sent, "seed": 3}, {"messages": joined, "seed": 3}], "-n", "15", model=chatter)
+    assert made["completion"] == plain["completion"]
+    assert (made["prompt"], made["messages"]) == (plain["prompt"], [*sent[:6], system])
+    assert texts(answer([made], model=chatter)) == [made["completion"]]
+    _, _, err = call("--jsonl", "-n", "2", stdin=json.dumps({"messages": [greeting, asked, more]}), model=chatter)
+    assert err == (
+        "tinychat: prompt 1: messages left out before the first of the user: assistant; "
+        "messages of one role in a row are joined, each on a line of its own\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
         ({}, "there is no prompt"),
-        ({"messages": []}, "the messages do not end with the user's; the last one is what is answered"),
+        ({"messages": []}, "there are no messages; the last one is what is answered"),
+        ({"messages": HELLO[1:2]}, "the messages do not end with the user's; the last one is what is answered"),
         ({"messages": HELLO[:2]}, "the messages do not end with the user's; the last one is what is answered"),
         ({"messages": HELLO, "prompt": "x"}, "a prompt follows the user's last message; "),
-        ({"messages": HELLO[1:]}, "message 1 has the role assistant, not user; roles take turns: user first"),
-        ({"messages": [*HELLO, HELLO[0]]}, "message 4 has the role user, not assistant; "),
         ({"messages": {}}, "messages is no list: {}"),
         ({"messages": ["hi"]}, "message 1 is no object: 'hi'"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "message 1 has the role 'tool'; one of user, assistant, "),

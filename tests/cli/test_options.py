@@ -71,6 +71,31 @@ def test_the_server_has_options_like_all_others(home: Path, monkeypatch: pytest.
         load_settings()
 
 
+def test_greedy_has_its_name_in_the_config_file_and_the_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "config.toml").write_text("greedy = true\n")
+    assert load_settings()[0].current.greedy
+    assert load_settings({"temperature": "0.6"})[0].current.temperature == 0.6
+    monkeypatch.setenv("TINYCHAT_GREEDY", "0")
+    assert load_settings()[0].current.temperature == 0.8
+    (home / "config.toml").write_text("temperature = 0.5\n")
+    assert load_settings()[0].current.temperature == 0.5
+    monkeypatch.setenv("TINYCHAT_GREEDY", "1")
+    assert load_settings()[0].current.greedy
+    monkeypatch.setenv("TINYCHAT_TEMPERATURE", "0.6")
+    with pytest.raises(UsageError, match=r"TINYCHAT_GREEDY: greedy is temperature 0, not 0\.6"):
+        load_settings()
+
+
+def test_only_a_name_that_is_near_is_suggested(home: Path) -> None:
+    for name, remedy in (("serve", "settings: model, "), ("batch", "did you mean max_batch?")):
+        (home / "config.toml").write_text(f"{name} = 1\n")
+        with pytest.raises(UsageError) as caught:
+            load_settings()
+        assert caught.value.remedy.startswith(remedy)
+
+
 @pytest.mark.parametrize(("host", "is_local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("::", False)])
 def test_only_this_machine_reaches_a_local_address(host: str, is_local: bool) -> None:
     assert load_server_options({"host": host}).is_local == is_local

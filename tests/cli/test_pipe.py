@@ -235,11 +235,36 @@ def test_log_probabilities_come_with_json(call: Call) -> None:
     assert call("--logprobs", "3", stdin="a")[0] == 2
 
 
-def test_invalid_utf_8_is_replaced(call: Call) -> None:
-    code, out, err = call("-n", "2", "-0", stdin=b"\xff\xfe\nabc\n\x00\x1b[31m\n")
+def test_a_prompt_of_a_flag_is_answered_as_json(call: Call) -> None:
+    prompts = ["abc", '"x"', "", r"a\nb"]
+    flags = [word for prompt in prompts for word in ("-p", prompt)]
+    code, out, _ = call("--jsonl", "--greedy", "-n", "4", "-e", "--logprobs", "1", *flags)
+    answers = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert len(parts(out)) == 3
+    assert [answer["prompt"] for answer in answers] == [*prompts[:3], "a\nb"]
+    assert [len(answer["logprobs"]) for answer in answers] == [4] * 4
+    assert answers[0]["completion"] + "\n" == call("--greedy", "-n", "4", "-p", "abc")[1]
+    code, out, _ = call("--jsonl", "--regex", "a{9}", "-n", "3", "-p", '{"prompt": "x", "id": 3}')
+    assert (code, json.loads(out).keys(), json.loads(out)["id"]) == (1, {"error", "line", "id"}, 3)
+
+
+def test_what_is_not_utf_8_is_replaced_and_told_once(call: Call) -> None:
+    told = "tinychat: prompt 2: not UTF-8: what cannot be read is �\n"
+    code, out, err = call("-n", "2", "-0", "--echo", stdin=b"abc\n\xff\xfea\n\xff\n\x00\x1b[31m\n")
+    assert (code, err.count(told), err.count("UTF-8")) == (0, 1, 1)
+    assert [text[:-2] for text in parts(out)[:3]] == ["abc", "��a", "�"]
     assert "\x1b" not in err
+    assert "UTF-8" not in call("-n", "2", stdin="ä�\n")[2]
+    code, out, err = call("-n", "2", "-0", "--echo", "-p", "abc", "-p", "\udcffa")  # as Python reads an argument
+    assert (code, parts(out)[1][:2], err.count(told)) == (0, "�a", 1)
+
+
+def test_a_line_of_json_that_is_not_utf_8_is_an_error(call: Call) -> None:
+    code, out, err = call("--jsonl", "-n", "2", stdin=b'"abc"\n{"prompt": "\xff", "id": 3}\n"abc"\n')
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (1, "")
+    assert answers[1] == {"error": "the line is not UTF-8; JSON Lines have to be", "line": 2, "id": 3}
+    assert answers[0]["prompt"] == answers[2]["prompt"] == "abc"
 
 
 def test_a_byte_order_mark_belongs_to_no_prompt(call: Call) -> None:
@@ -278,7 +303,7 @@ def test_only_conversation_sees_earlier_prompts(call: Call, chatter: Path) -> No
         (("--top-p", "7"), "top-p takes a number above 0 and at most 1, not '7'"),
         (("--temperature", "warm"), "temperature takes a number from 0 to 100, not 'warm'"),
         (("--nonsense",), "No such option"),
-        (("--greedy", "-t", "1.2"), "--greedy is temperature 0, not 1.2"),
+        (("--greedy", "-t", "1.2"), "greedy is temperature 0, not 1.2"),
         (("tarin",), "there is no command 'tarin'"),
     ],
 )
@@ -287,6 +312,40 @@ def test_wrong_usage_is_one_clear_line_and_exit_code_2(call: Call, arguments: tu
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "remedy"),
+    [
+        (("-m", "tales", "serve"), "-m/--model stands before serve", "give it behind: `tinychat serve tales`"),
+        (("-t0", "serve"), "-t/--temperature/--temp stands before serve", "give it behind: `tinychat serve -t …`"),
+        (("--sample", "bench"), "--greedy stands before bench", "give it behind: `tinychat bench --greedy …`"),
+        (("-p", "hi", "models"), "-p/--prompt stands before models", "`tinychat models --help` lists what it takes"),
+    ],
+)
+def test_a_flag_before_a_command_is_not_dropped(
+    capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str, remedy: str
+) -> None:
+    assert run(list(arguments)) == 2
+    assert capfd.readouterr() == ("", f"tinychat: {problem}, which would not get it\n  {remedy}\n")
+
+
+def test_debug_may_stand_before_a_command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINYCHAT_TEMPERATURE", "0.5")
+    assert run(["--debug", "recipes"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_a_remedy_names_the_flag_and_no_command_of_the_repl(call: Call) -> None:
+    for arguments, remedy in (
+        (("--choices", "yes,no", "--regex", "a"), "`--choices none` allows any answer"),
+        (("--choices", "hello", "-n", "1"), "`--max-tokens 5`"),
+        (("--regex", "a{9}", "-n", "3"), "`--max-tokens 9`, or more"),
+        (("--steer", "a-a"), "steer needs two that differ"),
+    ):
+        code, _, err = call(*arguments, stdin="abc")
+        assert (code, err.splitlines()[-1]) == (1, f"  {remedy}")
+        assert not re.search("[ `]/[a-z]", err)
 
 
 def test_a_missing_model_is_exit_code_1(call: Call) -> None:

@@ -1,14 +1,18 @@
 """`/lesson`: starting, going on, answering and leaving; a teacher's own lessons."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from scripted import Talk
+from filelock import FileLock
+from scripted import Talk, make_model
 
 from tinychat.commands import lesson as lessons
 from tinychat.commands.results import LessonPage, Message, Table
 from tinychat.errors import UsageError
+from tinychat.events import Ended, Failed, to_json
 from tinychat.session.lesson import list_lessons
+from tinychat.store.runs import RunFolder
 
 OWN = """\
 # Own: one of a teacher's (3 minutes)
@@ -147,6 +151,97 @@ def test_people_may_try_their_own_and_do_other_things_meanwhile(own: Talk) -> No
     assert lessons.follow(session, "!ls") is None
     own.ask("something else")
     assert lessons.follow(session, "something else") is not None
+
+
+@pytest.mark.parametrize(
+    ("due", "line", "is_asked_for"),
+    [
+        ("/temperature 0.3", "/temp hot", True),
+        ("/temperature 0.3", "/lesson tempratur", False),
+        ("/temperature 0.3", "/nosuch", False),
+        ("/temperature 0.3", "hello", False),
+        ("hello there", "hi", True),
+        ("hello there", "/nosuch", False),
+        ("hello there", "!ls", False),
+    ],
+)
+def test_a_line_may_be_what_a_lesson_asks_for(own: Talk, due: str, line: str, is_asked_for: bool) -> None:
+    assert not lessons.asks_for(own.session, line)
+    start(own)
+    assert not lessons.asks_for(own.session, line)
+    while lessons.line_on_enter(own.session) != due:
+        own.do("/lesson next")
+    assert lessons.asks_for(own.session, line) is is_asked_for
+
+
+@pytest.fixture
+def background(own: Talk, make_run: Callable[..., RunFolder]) -> Iterator[RunFolder]:
+    """A run that a line of a lesson has just started in the background."""
+    Path("own.md").write_text("# Own\n\n```tinychat\n/train small.txt\n```\n\nLook at it.\n\n```tinychat\n/show\n```\n")
+    start(own)
+    run = make_run("zz")
+    with FileLock(run.lock_file):
+        own.session.runs.add(run, None)
+        page = lessons.follow(own.session, "/train small.txt --name zz &")
+        assert page == LessonPage(notes=("the lesson waits until zz is trained",))
+        yield run
+
+
+def end(run: RunFolder) -> Path:
+    """Let a run end, and return the folder of its model."""
+    folder = make_model(run.path.parent.parent / "models", run.name)
+    run.events_file.write_text(to_json(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, str(folder))) + "\n")
+    return folder
+
+
+def test_a_lesson_waits_for_a_run_in_the_background_and_goes_on_with_its_model(
+    own: Talk, background: RunFolder
+) -> None:
+    session = own.session
+    assert lessons.follow(session, "/attach") is None  # it was left again
+    own.ask("hello")
+    assert lessons.follow(session, "hello") is None
+    assert lessons.hint(session) == "Enter shows the training"
+    assert lessons.line_on_enter(session) == "/attach zz"
+    folder = end(background)
+    assert (lessons.hint(session), lessons.line_on_enter(session)) == ("Enter goes on", "")
+    assert texts(lessons.go_on(session)) == ["Look at it."]
+    assert session.model.info.folder == folder
+    assert lessons.line_on_enter(session) == "/show"
+
+
+def test_a_lesson_goes_on_when_the_run_that_it_waits_for_has_been_watched_to_its_end(
+    own: Talk, background: RunFolder
+) -> None:
+    session, folder = own.session, end(background)
+    assert lessons.follow(session, "/runs") is None
+    session.open_model(str(folder))
+    own.ask("hello")
+    assert texts(lessons.follow(session, "/attach zz")) == ["Look at it."]
+    assert session.turns, "the open model is not opened again"
+
+
+def test_a_lesson_asks_again_for_a_run_that_failed_and_waits_no_more_elsewhere(
+    own: Talk, background: RunFolder
+) -> None:
+    own.do("/lesson next")
+    assert lessons.line_on_enter(own.session) == "/show"
+    own.do("/lesson restart")
+    assert lessons.line_on_enter(own.session) == "/train small.txt"
+    assert lessons.follow(own.session, "/train small.txt &") is not None
+    assert lessons.line_on_enter(own.session) == "/attach zz"
+    background.events_file.write_text(to_json(Failed("there is no memory", "")) + "\n")
+    assert lessons.line_on_enter(own.session) == "/train small.txt"
+    assert lessons.hint(own.session) == "Enter runs it · Tab edits it"
+
+
+def test_several_right_choices_are_asked_for_as_such(own: Talk) -> None:
+    Path("own.md").write_text("# Own\n\n> Which?\n> - [x] one\n> - [ ] two\n> - [x] three\n>\n> Odd ones.\n")
+    start(own)
+    assert lessons.hint(own.session) == "a, b, c: all that are right · Enter shows the answer"
+    assert lessons.answer(own.session, "x").verdict == "some of a, b, c; `//text` asks the model"
+    assert not lessons.answer(own.session, "a").is_right
+    assert lessons.answer(own.session, "c a").verdict == "right"
 
 
 def test_enter_shows_the_answer_and_next_goes_on_without(own: Talk) -> None:

@@ -70,6 +70,20 @@ def test_show_draws_the_model_at_hand(talk: Talk) -> None:
     assert talk.do("/show other").title.startswith("other ")
 
 
+@pytest.mark.parametrize("line", ["/model talk", "/load talk.json", '/model "talk"'])
+def test_a_saved_conversation_is_no_model_and_says_how_it_is_opened(talk: Talk, line: str) -> None:
+    talk.ask("hello")
+    talk.do("/save talk")
+    with pytest.raises(ModelError, match="there is no model") as caught:
+        talk.do(line)
+    command = f"/open {line.partition(' ')[2]}"
+    assert caught.value.remedy == f"`{command}` opens the conversation of that name"
+    talk.do(command)
+    with pytest.raises(ModelError) as caught:
+        talk.do("/model walk")
+    assert caught.value.remedy.startswith("models: ")
+
+
 def test_a_model_is_opened_by_its_name(talk: Talk) -> None:
     talk.ask("hello")
     result = talk.do("/model other")

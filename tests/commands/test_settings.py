@@ -166,6 +166,32 @@ def test_settings_shows_all_of_them_with_where_they_come_from(talk: Talk) -> Non
     assert table.rows[-1][:3] == ("theme", "dark", "default")
 
 
+def test_settings_shows_the_open_model(talk: Talk) -> None:
+    def row() -> tuple[str, ...]:
+        table = talk.do("/settings")
+        assert isinstance(table, Table)
+        return next(row[1:3] for row in table.rows if row[0] == "model")
+
+    talk.do("/model other")
+    assert row() == ("other", "command")
+    talk.do("/rename other third --yes")
+    assert row() == ("third", "command")
+    with pytest.raises(UsageError, match="a model is opened, not set") as caught:
+        talk.do("/set model parrot")
+    assert caught.value.remedy == "`/model parrot` opens it"
+
+
+def test_a_device_that_is_not_there_is_refused(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    for line in ("/device cuda", "/set device cuda"):
+        with pytest.raises(UsageError, match="there is no cuda device here") as caught:
+            talk.do(line)
+        assert caught.value.remedy == "`/device auto` chooses one"
+    assert talk.session.settings.current.device == "auto"
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert talk.do("/device cuda") == Change("device", "auto", "cuda")
+
+
 def test_options_of_the_face_are_shown_but_chosen_at_the_start(talk: Talk) -> None:
     with pytest.raises(UsageError, match="theme is chosen when tinychat starts"):
         talk.do("/set theme light")

@@ -277,6 +277,9 @@ def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> 
     for line in ("/attach", "/finish", "/attach a", "/finish a", "/attach nothing"):
         with pytest.raises(RunError):
             talk.do(line)
+    starting = make_run("b")
+    talk.session.runs.add(starting, None)
+    assert talk.do("/attach b") == WatchRun(starting), "its trainer has not taken the lock yet"
     with FileLock(run.lock_file):
         assert talk.do("/attach") == talk.do("/attach a") == WatchRun(run)
         talk.do("/finish")
@@ -305,6 +308,7 @@ def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: P
     assert {"--minutes", "--n-layer", "--name", "--recipe"} <= set(offered("x", "--"))
     assert offered("x", "--norm", "") == ["auto", "layernorm", "rmsnorm", "none"]
     assert offered("x", "--bias", "") == ["auto", "true", "false"]
+    assert offered("x", "--log", "csv,")[1:] == ["csv,tensorboard"]
     assert offered("x", "--minutes", "") == ["auto", "1", "5", "15"]
     assert offered("x", "--name", "") == []
     assert offered("x", "")[-1] == "&"

@@ -233,6 +233,17 @@ def test_sample_returns_to_the_last_temperature_above_zero() -> None:
     assert store.current.temperature == 1.3
 
 
+def test_greedy_is_a_temperature_of_its_origin() -> None:
+    store = SettingStore()
+    store.set_greedy(True, Origin.FILE)
+    assert (store.current.temperature, store.origin("temperature")) == (0, Origin.FILE)
+    store.set_greedy(False, Origin.ENVIRONMENT)
+    assert store.current.temperature == 0.8
+    store.set("temperature", 1.2, Origin.FLAG)
+    with pytest.raises(UsageError, match=r"greedy is temperature 0, not 1\.2"):
+        store.set_greedy(True, Origin.FLAG)
+
+
 def test_sample_leaves_a_temperature_of_the_model_to_the_model() -> None:
     store = SettingStore()
     store.replace({"temperature": 0.5}, Origin.MODEL)
@@ -306,6 +317,9 @@ def test_the_later_source_wins_and_is_reported(
         ("model = 3", "model takes text, not 3", "correct it, or take it out"),
         ("top-p = 2", "top-p takes a number above 0 and at most 1, not 2", "correct it, or take it out"),
         ('tehme = "dark"', "there is no setting 'tehme'", "did you mean theme?"),
+        ("[serve]\nport = 1", "there is no table 'serve'", "options stand at the top level, under no [table]"),
+        ("greedy = 0.5", "greedy takes true or false, not 0.5", "correct it, or take it out"),
+        ("greedy = true\ntemp = 0.7", "greedy is temperature 0, not 0.7", "give one of the two"),
     ],
 )
 def test_an_error_in_the_config_file_names_the_file_the_option_and_the_value(

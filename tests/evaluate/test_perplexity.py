@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,31 @@ def test_a_model_of_documents_reads_a_running_text(letters: Path, tmp_path: Path
     text.write_text("the quick brown fox jumps over the lazy dog and " * 3, encoding="utf-8")
     documents.write_text("".join(json.dumps({"text": one}) + "\n" for one in ("abc def", "ghi jkl")), encoding="utf-8")
     scores = [score(open_info(one), [str(text)], "all", settings=Settings()) for one in (letters, folder)]
-    assert scores[0] == scores[1]
+    assert scores[0] == replace(scores[1], notices=())
     assert score(open_info(folder), [str(documents)], "all", settings=Settings()).tokens == 12
     with pytest.raises(SourceError, match="text is one running text, and other sources have documents"):
         score(open_info(folder), [str(documents), f"{text}:2"], "all", settings=Settings())
+
+
+def test_a_running_text_begins_as_a_document_for_a_model_of_documents(chatter: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(chatter, tmp_path / "rows"))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"name": "rows", "mode": "completion", "template": None}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "training.json").write_text(json.dumps({"recipe": {"data": {"packing": False}}}), encoding="utf-8")
+    story, document, novel = tmp_path / "story.txt", tmp_path / "document.jsonl", tmp_path / "novel.txt"
+    story.write_text("hello there", encoding="utf-8")
+    document.write_text('{"text": "hello there"}\n', encoding="utf-8")
+    novel.write_text("hello there, how are you? fine, thanks! " * 20, encoding="utf-8")
+    info = open_info(folder)
+    text, rows, long = (score(info, [str(one)], "all", settings=Settings()) for one in (story, document, novel))
+    assert text == rows
+    assert text.characters == len("hello there")
+    tail = score(info, [str(novel)], "val", settings=Settings())
+    assert tail.tokens > 1
+    assert long.notices == (
+        "rows was trained on documents: of novel, one running text, it sees only the first 32 tokens from a beginning",
+    )
 
 
 def test_characters_are_those_of_the_predicted_tokens(letters: Path, tmp_path: Path) -> None:

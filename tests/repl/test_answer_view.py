@@ -4,6 +4,7 @@ import itertools
 import select
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,10 +231,25 @@ def test_throughput_is_that_of_the_last_second() -> None:
 
 
 def test_letters_are_keys_until_something_is_typed(play: Play, input: PipeInput, session: Session) -> None:
-    input.send_text("ggone giant\x7f leap\rand\x04\x1a one")
-    play(waiting(lambda: _is_read(input)))
-    assert not session.settings.current.greedy
+    input.send_text("ggg")
+
+    def records() -> Iterator[Record]:
+        yield token("a")
+        wait_for(lambda: session.settings.current.greedy)
+        input.send_text("one giant\x7f leap\rand\x04\x1a one")
+        yield from waiting(lambda: _is_read(input))
+
+    play(records())
+    assert session.settings.current.greedy
     assert "".join(key.data for key in get_typeahead(input)) == "one gian leap\rand one"
+
+
+def test_letters_that_others_follow_at_once_are_no_keys(play: Play, input: PipeInput, session: Session) -> None:
+    before = session.settings.current
+    input.send_text("good [me]?\r[2] no\r]")
+    play(waiting(lambda: _is_read(input)))
+    assert session.settings.current == replace(before, top_p=1.0), "the last bracket stands alone"
+    assert "".join(key.data for key in get_typeahead(input)) == "good [me]?\r[2] no\r"
 
 
 def _is_read(input: PipeInput) -> bool:
@@ -297,7 +313,7 @@ def test_a_word_shows_at_once_in_a_pause(play: Play, input: PipeInput, monkeypat
 
 
 SitDown = Callable[..., Person]
-HINT = "←/→ walk · ↑/↓ choose, Enter goes on from there · q or any other key ends"
+HINT = "←/→ walk · q or any other key ends · ↑/↓ choose, Enter goes on from there"
 
 
 @pytest.fixture
@@ -327,6 +343,15 @@ def test_arrows_walk_and_enter_goes_on_from_the_selected_token(person: Person) -
     assert any(line.startswith(f"you{other}") for line in lines)
     person.type("/tree", ENTER)
     person.sees("  ├─ 1  hello → you said: hello", lambda lines: any(f"› └─ 2  hello → you{other}" in x for x in lines))
+
+
+@pytest.mark.slow
+def test_in_a_narrow_window_the_hint_tells_how_to_leave(sit_down: SitDown) -> None:
+    person = sit_down(columns=40)
+    person.type("hello", ENTER)
+    person.sees("you said: hello", "›")
+    person.type("/why 2", ENTER)
+    person.sees(lambda lines: any(line.startswith("←/→ walk · q or any other key ends") for line in lines))
 
 
 @pytest.mark.slow

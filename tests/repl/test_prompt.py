@@ -70,6 +70,11 @@ def ask(session: Session, tmp_path: Path, input: PipeInput) -> Callable[..., str
         ('"""/x"""\r', "//x"),
         ('"""help"""\r', "//help"),
         ("nonsense\x03sense\r", "sense"),
+        ("\x1b/temperature 1\r", "/temperature 1"),
+        ("\x1b15\r", "15"),
+        ("\x1b#\x1b-\x1b*\x1b\\\x1b_\x1bae\r", "#-*\\_ae"),
+        ("\x1bbut\x1b.\r", "but"),
+        ("one two\x1bb/\x1b/\r", "one //two"),
     ],
 )
 def test_keys_edit_the_prompt(ask: Callable[..., str], keys: str, text: str) -> None:

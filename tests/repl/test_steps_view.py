@@ -70,6 +70,13 @@ def test_leaving_keys_are_eaten_and_others_begin_the_next_prompt(input: PipeInpu
     assert "".join(key.data for key in get_typeahead(input)) == left
 
 
+def test_a_narrow_screen_tells_how_to_leave(input: PipeInput) -> None:
+    input.send_text("q")
+    screen = Screen(30, 24)
+    walk_steps(sums(), screen.terminal(), Keyboard(input))
+    assert "←/→ step · q ends · " in screen.getvalue()
+
+
 def test_a_dumb_terminal_gets_all_steps_at_once(input: PipeInput) -> None:
     screen = Screen(80, 100)
     walk_steps(sums(), screen.terminal(dumb=True), Keyboard(input))

@@ -120,7 +120,7 @@ def test_what_is_typed_for_the_prompt_waits_until_the_run_is_left(person: Person
     person.type(ENTER)
     person.sees("kept for the prompt; b leaves the run for it", KEYS)
     person.type("q")
-    person.sees("stop after this step and keep the model? y/n")
+    person.sees("stop and keep the model? y/n")
     person.type("n", "b")
     person.sees("tiny trains on in the background", "tiny trains on; tinychat finds it again")
     assert person.wait_for_exit() == 0

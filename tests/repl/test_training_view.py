@@ -33,7 +33,7 @@ from tinychat.events import (
     to_json,
 )
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.training_view import Dashboard, describe, panel
+from tinychat.repl.training_view import STOP_QUESTION, Dashboard, describe, panel
 from tinychat.store.runs import RunFolder
 from tinychat.train.event_log import Progress
 
@@ -152,6 +152,10 @@ def test_a_narrow_panel_stacks_all_its_parts() -> None:
     assert lines[-2:] == ["b background · s sample now · p prompt · e evaluate now", "q stop and keep"]
 
 
+def test_a_narrow_panel_asks_all_of_its_question() -> None:
+    assert "stop and keep the model? y/n" in draw_panel(30, 24, STOP_QUESTION)
+
+
 @pytest.mark.parametrize("columns", [20, 40, 63, 80, 120, 200])
 @pytest.mark.parametrize("rows", [6, 10, 24, 50])
 def test_the_panel_fits_the_screen(columns: int, rows: int) -> None:
@@ -267,7 +271,7 @@ def test_plain_lines_handle_keys_and_show_samples(run: RunFolder, input: PipeInp
     assert outcome == ended(reason="stopped")
     assert commands(run) == ["sample", "stop"]
     assert screen.lines[0] == "keys: b background, s sample now, e evaluate now, q stop and keep"
-    said = {"a sample comes after this step", "stop after this step and keep the model? y/n"}
+    said = {"a sample comes after this step", "stop and keep the model? y/n"}
     assert said | {"stopping after this step; all is kept"} <= set(screen.lines)
     assert any(line.startswith("sample at step ") for line in screen.lines)
     assert "\x1b" not in screen.getvalue()

@@ -81,11 +81,37 @@ def test_settings_that_the_model_ignores_are_told_with_each_request_that_has_the
             assert parse(json.dumps(begun).encode(), store.current, opened).notices == ()
 
 
+@pytest.mark.parametrize("greedy", [True, False])
+def test_greedy_has_to_agree_with_the_temperature_in_any_order(opened: OpenModel, *, greedy: bool) -> None:
+    given = {"prompt": "a", "greedy": greedy, "temperature": 0.9 if greedy else 0}
+    for values in (given, dict(reversed(given.items()))):
+        with pytest.raises(ApiError, match=r"^greedy is \w+, and the temperature .*; give one of the two$") as caught:
+            parse_completion(json.dumps(values).encode(), SettingStore().current, opened)
+        assert (caught.value.status, caught.value.param) == (400, "greedy")
+    for value in (0, None):
+        values = {"prompt": "a", "greedy": True, "temperature": value}
+        assert parse_completion(json.dumps(values).encode(), SettingStore().current, opened).settings.greedy
+
+
+def test_messages_in_a_row_are_joined_and_a_greeting_is_left_out(opened: OpenModel) -> None:
+    said = [("assistant", "hi"), ("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"), ("user", "e")]
+    body = json.dumps({"messages": [{"role": role, "content": text} for role, text in said]}).encode()
+    ask = parse_chat(body, SettingStore().current, opened)
+    (prompt,) = ask.prompts
+    assert prompt.text == "d\ne"
+    assert [(turn.prompt, turn.answer) for turn in prompt.turns or ()] == [("a\nb", "c")]
+    assert ask.notices == (
+        "messages left out before the first of the user: assistant; "
+        "messages of one role in a row are joined, each on a line of its own",
+    )
+
+
 @pytest.mark.parametrize(
     ("remedy", "message"),
     [
-        ("/max-tokens 12, or more", "it is too short"), ("`/steer off`", "it is too short"),
-        ("change it, or `/ban none`", "it is too short"),
+        ("/max-tokens 12, or more", "it is too short"), ("`--max-tokens 12`, or more", "it is too short"),
+        ("change it, or `/ban none`", "it is too short"), ("`--steer none`", "it is too short"),
+        ("`tinychat serve` takes it as --device", "it is too short; `tinychat serve` takes it as --device"),
         ("it lacks its characters", "it is too short; it lacks its characters"),
         ("see docs/serve.md, /etc/hosts and/or 1/2", "it is too short; see docs/serve.md, /etc/hosts and/or 1/2"),
         ("", "it is too short"),

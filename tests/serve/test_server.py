@@ -266,6 +266,7 @@ def test_time_is_limited(serve: Serve, letters: Path) -> None:
         ("completions", {"prompt": "a", "suffix": "b"}, 400, "suffix", "no model here can do what suffix asks for"),
         ("completions", {"prompt": "a" * 70_000}, 413, None, "the request is larger than 65,536 bytes"),
         ("chat/completions", {}, 400, "messages", "there are no messages"),
+        ("chat/completions", {"messages": []}, 400, "messages", "there are no messages"),
         ("chat/completions", {"messages": [1]}, 400, "messages", "message 1 is no object: 1"),
         ("chat/completions", {"messages": HELLO[:2]}, 400, "messages", "the messages do not end with the user's"),
         ("chat/completions", {"messages": HELLO, "tools": [{}]}, 400, "tools", "no model here can do what tools asks"),

@@ -159,8 +159,41 @@ def test_answers_are_checked() -> None:
     ]  # fmt: skip
     assert isinstance(pattern, Question)
     assert [pattern.check(typed) for typed in (" 2 ", "TWO", "22")] == [True, True, False]
+    assert [pattern.check(typed) for typed in ("2.", "= 2", "=2", "About two.", "about", ".2")] == [
+        True, True, True, True, False, False,
+    ]  # fmt: skip
     assert isinstance(free, Question)
     assert free.check("because") is None
+
+
+def test_where_several_choices_are_right_all_of_them_are_the_answer() -> None:
+    several = Question("?", (), ("one", "two", "three"), frozenset({0, 2}))
+    for typed in ("a c", "c,a", "A) and C.", "a, c"):
+        assert several.check(typed) is True
+    for typed in ("a", "three", "a b", "a b c"):
+        assert several.check(typed) is False
+    for typed in ("ac", "a d", "and", ""):
+        assert several.check(typed) is None
+    texts = Question("?", (), ("b a", "a b"), frozenset({1}))
+    assert [texts.check(typed) for typed in ("b a", "a b", "a", "b")] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("tokens", ("1024", "1,024 tokens", "about 1024."), ("24",)),
+        ("temperature", ("100", "100%", "100 %", "100 percent", "100 per cent.", "a hundred", "1"), ("1100%", "10 %")),
+        ("by-hand", ("15", "15.", "= 15", "Fifteen."), ("16",)),
+        ("training", ("4.08", "about 4,1", "4.12."), ("5",)),
+        ("pieces", ("16", "16 tokens.", "sixteen"), ("6",)),
+    ],
+)
+def test_numbers_may_be_typed_as_people_write_them(name: str, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
+    lesson = next(one for one in list_lessons() if one.name == name)
+    items = [item for step in lesson.steps for item in step.items]
+    question = next(item for item in items if isinstance(item, Question) and item.pattern)
+    assert [typed for typed in right if not question.check(typed)] == []
+    assert [typed for typed in wrong if question.check(typed)] == []
 
 
 def test_a_choice_may_be_typed_in_words_as_it_stands_there() -> None:

@@ -53,7 +53,8 @@ def test_the_same_seed_gives_the_same_answer_and_no_seed_another_one(session: Se
 def test_an_answer_that_fails_before_its_first_token_is_no_turn(session: Session) -> None:
     list(session.answer("abc"))
     before, reference = session.turns, session.settings.current.device
-    change(session, "device", "mps" if sys.platform != "darwin" else "cuda")
+    session.settings.set("device", "mps" if sys.platform != "darwin" else "cuda")  # `/device` would refuse it
+    session.reopen_model(str(session.model.info.folder))
     for ask in (lambda: session.answer("hello"), session.retry, lambda: session.branch(1, [2])):
         with pytest.raises(TinychatError):
             list(ask())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.commands.registry import for_the_prompt
 from tinychat.errors import ModelError, RunError, UsageError
 from tinychat.events import Ended, to_json
 from tinychat.store.housekeeping import (
@@ -113,6 +114,7 @@ def test_a_run_that_trains_stays(make: Make) -> None:
             assert caught.value.remedy == (
                 "end it first: `/finish mine` in the REPL, or q in `tinychat train --resume mine`"
             )
+            assert for_the_prompt(caught.value.remedy) == "end it first: `/finish mine`, or q in `/attach mine`"
     assert find_run("mine").model.is_dir()
 
 

@@ -1,6 +1,7 @@
 """Checks of arguments, for errors that say which one is wrong."""
 
 import operator
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,17 @@ def check_text(text: object) -> str:
     if not isinstance(text, str):
         raise UsageError(f"a text is wanted, not {quote(text)}")
     return replace_surrogates(text)
+
+
+def check_name(name: object) -> str:
+    """Return a name or a path as a text.
+
+    Raises:
+        UsageError: If it is neither.
+    """
+    if not isinstance(name, str | bytes | os.PathLike):
+        raise UsageError(f"a name or a path is wanted, not {quote(name)}")
+    return os.fsdecode(name)
 
 
 def check_turns(turns: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

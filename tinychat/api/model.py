@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack, overload
 
 from tinychat.api.answers import Answer, AnswerBuilder, Stream
-from tinychat.api.arguments import check_text, check_turns, check_whole, to_plain
+from tinychat.api.arguments import check_name, check_text, check_turns, check_whole, to_plain
 from tinychat.api.keywords import SettingValues
 from tinychat.config.option import Origin
 from tinychat.config.settings import DEFAULT_MODEL, Settings, SettingStore, describe_sampling, parse_changes
@@ -89,13 +89,13 @@ def load(model: str | os.PathLike[str] = DEFAULT_MODEL, **settings: Unpack[Setti
 
     Raises:
         ModelError: If there is no such model, or it is damaged.
-        UsageError: If there is no such setting, or the device does not exist.
+        UsageError: If `model` is neither a name nor a path, there is no such setting, or the device does not exist.
         SettingError: If a setting has a wrong value.
         GenerationError: If the settings ask for an engine that is not available.
     """
     store = SettingStore()
     store.update(parse_changes(to_plain(settings), store.current, at_loading=None), Origin.FLAG, is_typed=False)
-    opened = OpenModel(os.fsdecode(model), store)
+    opened = OpenModel(check_name(model), store)
     if settings.get("greedy") is False:
         store.sample(Origin.FLAG)  # also where the model's own settings are greedy
     _ = opened.engine  # wait for it: what is wrong with the weights is told here

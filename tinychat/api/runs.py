@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tinychat.api.arguments import to_plain
+from tinychat.api.arguments import check_name, to_plain
 from tinychat.api.keywords import RecipeValues
 from tinychat.corpus.sources import STDIN, split_weight
 from tinychat.errors import RunError, UsageError, check_torch, describe_os_error
@@ -56,7 +56,7 @@ def train(
 
     Raises:
         SourceError: If a source cannot be found or read.
-        UsageError: If there is nothing to train on, or arguments exclude each other.
+        UsageError: If there is nothing to train on, an argument is no name or path, or some exclude each other.
         SettingError: If a field has a wrong value.
         RunError: If the name is taken, there is no such recipe, field or run, or a file cannot be read or written.
         ModelError: If there is no such model to start from, or two choices of the architecture contradict each other.
@@ -67,7 +67,7 @@ def train(
     from tinychat.train.launch import change_recipe, find_resumable, launch, start_run
     from tinychat.train.recipe import choose_recipe
 
-    started, texts = time.monotonic(), [os.fsdecode(source) for source in sources]
+    started, texts = time.monotonic(), [check_name(source) for source in sources]
     if STDIN in (split_weight(text)[0] for text in texts):
         raise UsageError("- is the standard input of a command", "name a file, or give `texts`")
     if resume is not None:
@@ -76,7 +76,7 @@ def train(
         folder = find_resumable(resume)
         is_left = not folder.is_running() and change_recipe(folder, to_plain(fields))
         return Run(folder, launch(folder, stop_with_parent=True, started=started) if is_left else None)
-    recipe_name = None if recipe is None else os.fsdecode(recipe)
+    recipe_name = None if recipe is None else check_name(recipe)
     chosen = choose_recipe(recipe_name, {**to_plain(fields), **({"sources": texts} if texts else {})})
     try:
         folder, process = start_run(

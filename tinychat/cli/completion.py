@@ -55,8 +55,12 @@ def complete_values(option: Option) -> Complete:
         return complete_models
     if option.name == "tokenizer":
         return complete_names(_tokenizers)
-    suggested = {**dict.fromkeys(option.choices, ""), **option.values}
-    return complete_names(lambda: iter(suggested.items()), "plain")
+
+    def find(context: click.Context, parameter: click.Parameter, begun: str) -> "list[CompletionItem]":
+        suggested = {**dict.fromkeys(option.next_choices(begun), ""), **option.values}
+        return complete_names(lambda: iter(suggested.items()), "plain")(context, parameter, begun)
+
+    return find
 
 
 def _models() -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from tinychat.errors import UsageError, check_torch
 from tinychat.evaluate.suite import Outcome, Suite, Tally, read_suite, run, tally
 from tinychat.formats.registry import open_model
 from tinychat.session.session import Session
-from tinychat.textutil import escape_controls, one_line, percent
+from tinychat.textutil import count, escape_controls, one_line, percent
 
 if TYPE_CHECKING:
     from tinychat.evaluate.bench import Rate
@@ -71,16 +72,22 @@ def eval_(
     for notice in result.notices:
         echo(f"tinychat: {notice}", err=True)
     if as_json:
-        echo_json({name: value for name, value in vars(result).items() if name != "notices"})
+        echo_json({name: _finite(value) for name, value in vars(result).items() if name != "notices"})
         return
+    bits = _finite(result.bits_per_character)
     echo(f"loss                {result.loss:.4f} nats per token")
     echo(f"perplexity          {result.perplexity:.4g}")
-    echo(f"bits per character  {result.bits_per_character:.4f}")
+    echo(f"bits per character  {'–' if bits is None else f'{bits:.4f}'}")
     if result.accuracy is not None:
         echo(f"accuracy            {100 * result.accuracy:.2f} % of the tokens were the likeliest")
     if result.exact_match is not None:
         echo(f"exact match         {100 * result.exact_match:.2f} % of the pairs, translated greedily")
-    echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
+    echo(f"over                {count(result.tokens, 'token')}, {count(result.characters, 'character')} ({split})")
+
+
+def _finite(figure: float | None) -> float | None:
+    """Return a figure, or None for NaN and infinity, which JSON lacks."""
+    return figure if figure is not None and math.isfinite(figure) else None
 
 
 @click.command("bench")

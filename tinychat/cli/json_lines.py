@@ -39,7 +39,7 @@ class Line:
     id: dict[str, Any] = field(default_factory=dict)
     """`{"id": …}`, if the line has one."""
     notice: str = ""
-    """Says which messages are left out, if any."""
+    """Says which messages are left out or joined, if any."""
 
 
 def parse_line(line: str, settings: Settings, model: OpenModel) -> Line:

@@ -5,12 +5,14 @@ import difflib
 import errno
 import importlib
 import os
+import shlex
 import sys
 import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tinychat import __version__
 from tinychat.cli.completion import VARIABLE as COMPLETION_VARIABLE
@@ -128,6 +130,7 @@ class Commands(click.Group):
 def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) -> int:
     """Open the REPL, or answer prompts."""
     if context.invoked_subcommand is not None:
+        _refuse_flags_before(context, context.invoked_subcommand)
         return 0
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     session = make_session(flags)
@@ -139,6 +142,27 @@ def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) 
 
     options = PipeOptions(**{field.name: flags[field.name] for field in dataclasses.fields(PipeOptions)})
     return answer_prompts(session, options, prompts)
+
+
+def _refuse_flags_before(context: click.Context, name: str) -> None:
+    """Check that no flag stands before a command, which would not get it; `--debug` may, as it is found anywhere.
+
+    Raises:
+        UsageError: If one does.
+    """
+    command = tinychat.get_command(context, name)
+    taken = {parameter.name: parameter for parameter in (command.params if command else ())}
+    for flag in tinychat.params:
+        source = context.get_parameter_source(flag.name or "")
+        if not flag.expose_value or source is not ParameterSource.COMMANDLINE:
+            continue
+        if (own := taken.get(flag.name)) is None:
+            remedy = f"`tinychat {name} --help` lists what it takes"
+        elif isinstance(own, click.Argument):
+            remedy = f"give it behind: `tinychat {name} {shlex.quote(context.params[own.name or ''])}`"
+        else:
+            remedy = f"give it behind: `tinychat {name} {own.opts[0]} …`"
+        raise UsageError(f"{'/'.join(flag.opts)} stands before {name}, which would not get it", remedy)
 
 
 def run(arguments: list[str]) -> int:

@@ -10,7 +10,7 @@ import click
 
 from tinychat.cli.completion import complete_values
 from tinychat.config.option import VARIABLE_PREFIX, LayeredOptions, Option, Options, Origin
-from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
+from tinychat.config.settings import GREEDY, SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
 from tinychat.errors import ModelError, SettingError, UsageError
 from tinychat.serve.options import SERVER_OPTIONS, ServerOptions, ServerOptionStore
 from tinychat.session.session import Session
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
 """The flag is declared for the help only: `main` looks for it in `sys.argv`."""
 
-ALL_OPTIONS = UI_OPTIONS | SETTINGS | SERVER_OPTIONS
+ALL_OPTIONS = UI_OPTIONS | SETTINGS | Options([GREEDY]) | SERVER_OPTIONS
 """All options that the config file and environment variables may set."""
 
 MIN_SIMILARITY, MIN_PATH_SIMILARITY = 0.75, 0.9
@@ -125,13 +125,18 @@ def _load(*stores: tuple[Options, LayeredOptions[Any]]) -> None:
     environment = [(name, os.environ.get(option.variable), option.variable) for name, option in ALL_OPTIONS.items()]
     given += [(name, value, Origin.ENVIRONMENT, variable) for name, value, variable in environment if value]
     _check_environment(ALL_OPTIONS)
+    given.sort(key=lambda one: one[0] == GREEDY.name)  # after the temperature, which it may contradict
     for name, value, origin, source in given:
         try:
+            if isinstance(value, dict):
+                raise UsageError(f"there is no table {name!r}", "options stand at the top level, under no [table]")
             option = ALL_OPTIONS.find(name)
-            option.parse(value)
+            parsed = option.parse(value)
             for table, store in stores:
                 if option.name in table:
                     store.set(option.name, value, origin)
+                elif option is GREEDY and isinstance(store, SettingStore):
+                    store.set_greedy(parsed, origin)
         except UsageError as error:
             remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
             raise UsageError(f"{source}: {error.problem}", remedy) from None
@@ -166,12 +171,8 @@ def set_flags(settings: SettingStore, flags: Mapping[str, Any]) -> None:
         if SETTINGS[name].kind is tuple:  # each value may be `none` and hold escapes such as `\\n`
             values[name] = [text for value in values[name] for text in SETTINGS[name].parse(value)]
     settings.update(values, Origin.FLAG)
-    if flags.get("greedy") is True:
-        if float(values.get("temperature", 0)):
-            raise UsageError(f"--greedy is temperature 0, not {values['temperature']}", "give one of the two")
-        settings.set("temperature", 0, Origin.FLAG)
-    elif flags.get("greedy") is False:
-        settings.sample(Origin.FLAG)
+    if flags.get("greedy") is not None:
+        settings.set_greedy(flags["greedy"], Origin.FLAG)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

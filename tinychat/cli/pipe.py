@@ -28,6 +28,7 @@ from tinychat.session.dialogue import Dialogue
 from tinychat.session.messages import messages_of
 from tinychat.session.session import Session
 from tinychat.textutil import json_line
+from tinychat.untrusted import replace_surrogates
 
 CHUNK_SIZE = 1 << 16
 """Bytes to read at once, at most."""
@@ -62,20 +63,23 @@ def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str
     session.model.preload()
     # The raw file: a thread blocked in a buffered one holds its lock, and Python could not exit.
     source = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    return _Pipe(session, options, prompts or _read(source, options.whole)).run()
+    return _Pipe(session, options, prompts or _read(source, options.whole), are_flags=bool(prompts)).run()
 
 
 def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
-    """Yield the lines of a stream without their line ends, or all of it; bytes that are not UTF-8 become `�`."""
+    """Yield the lines of a stream without their line ends, or all of it.
+
+    Bytes that are not UTF-8 become lone surrogates (`surrogateescape`), as Python makes of those of an argument.
+    """
     line, mark = bytearray(), "\ufeff"  # with which some programs, most of them on Windows, begin a file
     while data := source.read(CHUNK_SIZE):
         first, *others = (data,) if whole else data.split(b"\n")
         line += first
         for other in others:
             # CRLF ends a line, too: no model knows a CR, since training texts have none.
-            yield line.decode("utf-8", "replace").removeprefix(mark).removesuffix("\r")
+            yield line.decode("utf-8", "surrogateescape").removeprefix(mark).removesuffix("\r")
             line, mark = bytearray(other), ""
-    if (last := line.decode("utf-8", "replace").removeprefix(mark)) or whole:
+    if (last := line.decode("utf-8", "surrogateescape").removeprefix(mark)) or whole:
         yield last
 
 
@@ -100,10 +104,15 @@ class _Job:
 
 
 class _Pipe:
-    """Reads prompts, generates their answers as a batch, and writes them in order."""
+    """Reads prompts, generates their answers as a batch, and writes them in order.
 
-    def __init__(self, session: Session, options: PipeOptions, prompts: Iterable[str]) -> None:
-        self._session, self._options = session, options
+    With `are_flags`, they come from `-p`: of those, only objects are JSON, any other text is what it says.
+    """
+
+    def __init__(
+        self, session: Session, options: PipeOptions, prompts: Iterable[str], *, are_flags: bool = False
+    ) -> None:
+        self._session, self._options, self._are_flags = session, options, are_flags
         self._prompts: queue.SimpleQueue[str | OSError | None] = queue.SimpleQueue()
         self._has_all_prompts = False
         self._room, self._num_queued, self._is_over = threading.Condition(), 0, False
@@ -115,7 +124,7 @@ class _Pipe:
         self._answering: dict[Answer, _Job] = {}
         self._dialogue = Dialogue(session.model, self._seed) if options.conversation else None
         self._num_read = 0
-        self._failed = self._interrupted = False
+        self._failed = self._interrupted = self._has_told_encoding = False
 
     def run(self) -> int:
         """Answer all prompts and return the exit code."""
@@ -196,7 +205,7 @@ class _Pipe:
                 break
             job = _Job(self._num_read, Line("", self._session.settings.current))
             self._num_read += 1
-            if self._options.jsonl and not prompt.strip():
+            if self._is_json(prompt) and not prompt.strip():
                 continue
             self._jobs.append(job)
             try:
@@ -206,7 +215,8 @@ class _Pipe:
             except TinychatError as error:
                 if not self._options.jsonl:
                     raise
-                job.line = replace(job.line, id=id_of(prompt))
+                if self._is_json(prompt):
+                    job.line = replace(job.line, id=id_of(prompt))
                 self._fail(job, error)
         return True
 
@@ -223,7 +233,7 @@ class _Pipe:
     def _begin(self, job: _Job, prompt: str) -> Answer:
         """Return the answer of a line: text, or JSON with settings of its own."""
         model = self._session.model
-        job.line = line = self._parse(prompt)
+        job.line = line = self._parse(self._to_text(job, prompt))
         if line.notice:
             self._log(job, line.notice)
         if unknown := model.unknown_notice(line.prompt):
@@ -243,12 +253,26 @@ class _Pipe:
             line.prompt, lambda: line.settings, seed=seed, index=job.position, top_logprobs=top_logprobs
         )
 
+    def _to_text(self, job: _Job, prompt: str) -> str:
+        """Return a prompt with `�` for what is not UTF-8, which is told once; JSON has to be UTF-8."""
+        text = replace_surrogates(prompt)
+        if text != prompt and self._is_json(prompt):
+            raise UsageError("the line is not UTF-8", "JSON Lines have to be")
+        if text != prompt and not self._has_told_encoding:
+            self._log(job, "not UTF-8: what cannot be read is �")
+            self._has_told_encoding = True
+        return text
+
+    def _is_json(self, prompt: str) -> bool:
+        return self._options.jsonl and (not self._are_flags or prompt.lstrip().startswith("{"))
+
     def _parse(self, prompt: str) -> Line:
         settings, model = self._session.settings.current, self._session.model
-        if not self._options.jsonl:
-            return Line(unescape(prompt) if self._options.escapes else prompt, settings)
-        line = parse_line(prompt, settings, model)
-        if self._dialogue is None:
+        if self._is_json(prompt):
+            line = parse_line(prompt, settings, model)
+        else:
+            line = Line(unescape(prompt) if self._options.escapes else prompt, settings)
+        if self._dialogue is None or not self._options.jsonl:
             return line
         if line.messages is not None:
             raise UsageError("messages are a conversation of their own", "leave out --conversation")

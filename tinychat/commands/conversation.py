@@ -109,7 +109,7 @@ def save(session: Session, text: str) -> Result:
         raise UsageError(f"/save writes JSON, and {path} would end in {path.suffix}", remedy)
     path = with_ending(path, ".json")
     _last(session)
-    if path.exists() and not _is_transcript(path):
+    if path.exists() and not is_transcript(path):
         raise UsageError(f"{path} exists and is no transcript", "choose another name")
     conversation = session.conversation
 
@@ -286,7 +286,8 @@ def _path(text: str, name: str, example: str = "talk.json") -> Path:
     return to_path(text)
 
 
-def _is_transcript(path: Path) -> bool:
+def is_transcript(path: Path) -> bool:
+    """Return whether a file is a conversation that `/save` wrote."""
     try:
         values = read_json(path)
         return "format" in values and all({"prompt", "answer"} <= turn.keys() for turn in values["turns"])

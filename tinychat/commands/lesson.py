@@ -21,6 +21,7 @@ from tinychat.commands.results import LessonPage, Message, Result, Table
 from tinychat.config.option import Origin
 from tinychat.config.settings import SETTINGS
 from tinychat.errors import TinychatError, UsageError
+from tinychat.events import Ended, Failed
 from tinychat.session.lesson import (
     CHOICES,
     SUFFIX,
@@ -35,6 +36,7 @@ from tinychat.session.lesson import (
     resume_step,
     save_progress,
 )
+from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.textutil import count
 
@@ -224,8 +226,12 @@ def _save(session: Session, player: LessonPlayer, *, is_done: bool = False) -> N
 
 def line_on_enter(session: Session) -> str:
     """Return the line that Enter alone runs; empty where Enter goes on, or there is no lesson."""
-    due = session.lesson.due if session.lesson else None
-    return due.line if isinstance(due, Run) else ""
+    player = session.lesson
+    if player is None or not isinstance(due := player.due, Run):
+        return ""
+    if (run := _awaited(player)) is None:
+        return due.line
+    return f"/attach {run.run.typed_name}" if run.last is None else ""
 
 
 def hint(session: Session, *, plain: bool = False) -> str:
@@ -234,10 +240,15 @@ def hint(session: Session, *, plain: bool = False) -> str:
     if player is None:
         return ""
     match player.due:
+        case Run() if (run := _awaited(player)) is not None:
+            return "Enter shows the training" if run.last is None else "Enter goes on"
         case Run():
             return "Enter runs it" if plain else "Enter runs it · Tab edits it"
-        case Question(choices=choices) if choices:
-            return f"{', '.join(CHOICES[: len(choices) - 1])} or {CHOICES[len(choices) - 1]} · Enter shows the answer"
+        case Question(choices=choices, right=right) if choices:
+            *letters, last = list(CHOICES[: len(choices)])
+            if len(right) > 1:
+                return f"{', '.join(letters)}, {last}: all that are right · Enter shows the answer"
+            return f"{', '.join(letters)} or {last} · Enter shows the answer"
         case Question():
             return "your answer · Enter shows ours"
     return "Enter goes on" if player.step + 1 < len(player.lesson.steps) else "Enter ends the lesson"
@@ -254,26 +265,56 @@ def is_answer(session: Session, line: str) -> bool:
 
 
 def go_on(session: Session) -> LessonPage:
-    """Go on after Enter: show the answer of a question, or the next step.
+    """Go on after Enter: show the answer of a question, or the next step; open the model of a run waited for.
 
     Raises:
         UsageError: If no lesson is going on.
+        ModelError: If that model is gone.
     """
-    return _after_item(session, _player(session))
+    player = _player(session)
+    ended = player.run.last if player.run else None
+    if isinstance(ended, Ended) and (session.info is None or str(session.info.folder) != ended.folder):
+        session.choose_model(ended.folder)
+    return _after_item(session, player)
+
+
+def asks_for(session: Session, line: str) -> bool:
+    """Return whether a line is what the lesson waits for.
+
+    A prompt counts for any prompt, and a command for the same command with other arguments: people try their own.
+    """
+    due = session.lesson.due if session.lesson else None
+    if not isinstance(due, Run) or is_shell_line(line) or is_command(line) is not is_command(due.line):
+        return False
+    return _commands().command_of(line) is _commands().command_of(due.line)
 
 
 def follow(session: Session, line: str) -> LessonPage | None:
     """Go on after a line has been run, if it is what the lesson waits for; return None if it is not.
 
-    A prompt counts for any prompt, and a command for the same command with other arguments: people try their own.
+    A run that trains on in the background is waited for: what comes next is about its model.
     """
     player = session.lesson
-    if player is None or not isinstance(due := player.due, Run) or is_shell_line(line):
+    if player is None:
         return None
-    commands = _commands()
-    if commands.command_of(line) is not commands.command_of(due.line):
+    command = _commands().command_of(line)
+    if (run := _awaited(player)) is not None:
+        is_over = run.last is not None and command is _commands()["attach"]
+        return go_on(session) if is_over else None
+    if not asks_for(session, line):
         return None
+    if command is _commands()["train"] and (run := session.runs.followed) is not None:
+        player.run = run
+        return LessonPage(notes=(f"the lesson waits until {run.run.name} is trained",))
     return _after_item(session, player)
+
+
+def _awaited(player: LessonPlayer) -> BackgroundRun | None:
+    """Return the run that the lesson waits for, as it is now; None if it has failed, so that it has to be run again."""
+    if player.run is None:
+        return None
+    player.run.poll()
+    return None if isinstance(player.run.last, Failed) else player.run
 
 
 def answer(session: Session, typed: str) -> LessonPage:
@@ -285,7 +326,8 @@ def answer(session: Session, typed: str) -> LessonPage:
     if verdict is False or (verdict is None and question.choices):
         if verdict is None:
             letters = ", ".join(CHOICES[: len(question.choices)])
-            return LessonPage(verdict=f"one of {letters}; `//text` asks the model", is_right=False)
+            many = "some" if len(question.right) > 1 else "one"
+            return LessonPage(verdict=f"{many} of {letters}; `//text` asks the model", is_right=False)
         return LessonPage(verdict="not quite: look again, or press Enter for the answer", is_right=False)
     return _after_item(session, player, verdict="right" if verdict else "compare:")
 

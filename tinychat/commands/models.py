@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tinychat.commands.registry import Suggestion, command, first_word, split_words, to_name
+from tinychat.commands.conversation import is_transcript
+from tinychat.commands.registry import Suggestion, command, first_word, split_words, to_name, to_path
 from tinychat.commands.results import Architecture, Message, Question, Result, Table
-from tinychat.errors import UsageError
+from tinychat.errors import ModelError, UsageError
 from tinychat.formats.registry import list_models, open_model
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
@@ -58,7 +59,13 @@ def model(session: Session, text: str) -> Result:
     The list has the models that come with tinychat and the open one.
     """
     if text:
-        return opened_message(session.choose_model(to_name(text)).info)
+        name = to_name(text)
+        try:
+            return opened_message(session.choose_model(name).info)
+        except ModelError as error:
+            if is_transcript(to_path(name)) or is_transcript(to_path(f"{name}.json")):
+                raise ModelError(error.problem, f"`/open {text}` opens the conversation of that name") from None
+            raise
     infos, damaged = list_bundled_models()
     if session.info and not any(_is_open(session, info) for info in infos):
         infos.insert(0, session.info)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tinychat.commands.results import Help, Message, Quit, Result
 from tinychat.config.option import Option
-from tinychat.config.settings import UI_OPTIONS
+from tinychat.config.settings import SETTINGS, UI_OPTIONS
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
 from tinychat.textutil import quote
@@ -34,6 +34,9 @@ GLUED_VALUE = re.compile(r"(?P<name>[a-z][a-z_-]*?)(?P<sign>[=:]?)(?P<value>(?<=
 IN_SHELL = ("train", "models", "show", "runs", "rm", "rename", "recipes")
 """Commands that the shell's `tinychat` has under the same names, for the same."""
 NAMED_IN_SHELL = re.compile(rf"`tinychat (?=(?:{'|'.join(IN_SHELL)})\b)")
+SETTING_IN_SHELL = re.compile(rf"`--(?=(?:{'|'.join(option.spelling for option in SETTINGS.values())})\b)")
+SHOWN_IN_SHELL = "q in `tinychat train --resume "
+"""How a remedy for the shell ends a run at work; at the prompt, `/attach` shows one."""
 FREE_TEXT = re.compile(r"\b(?:TEXT|PROMPT|PATTERN)\b(?!…)|NAME VALUE")
 """Part of the usage of a command that takes a text, which may have several lines."""
 NUMBER_USAGE = re.compile(r"\[?(N|LAYER)\b")
@@ -133,8 +136,14 @@ def escape_prompt(prompt: str) -> str:
 
 
 def for_the_prompt(remedy: str) -> str:
-    """Return a remedy as it is told at the prompt: with `/rm X` for `tinychat rm X`, and without "in the REPL"."""
-    return NAMED_IN_SHELL.sub(f"`{PREFIX}", remedy).replace(" in the REPL", "")
+    """Return a remedy as it is told at the prompt.
+
+    With `/rm X` for `tinychat rm X` and `/seed 7` for the flag `--seed 7`, and without "in the REPL".
+    """
+    remedy = remedy.replace(SHOWN_IN_SHELL, f"q in `{PREFIX}attach ")
+    for spelling in (NAMED_IN_SHELL, SETTING_IN_SHELL):
+        remedy = spelling.sub(f"`{PREFIX}", remedy)
+    return remedy.replace(" in the REPL", "")
 
 
 class Registry(dict[str, Command]):

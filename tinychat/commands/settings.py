@@ -7,7 +7,7 @@ from tinychat.commands.registry import Command, Suggestion, chosen_at_start, com
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.config.option import Option, Options
 from tinychat.config.settings import LOADING, SETTINGS, UI_OPTIONS
-from tinychat.errors import UsageError
+from tinychat.errors import UsageError, check_torch
 from tinychat.session.session import Session
 
 ORIGIN_NAMES = ("default", "model", "config file", "environment", "flag", "command")
@@ -24,12 +24,16 @@ def change(session: Session, name: str, value: object, *, is_typed: bool = True)
     """Change a setting; one that a model is loaded with reloads the open model. `is_typed`: see `Option.parse`.
 
     Raises:
-        UsageError: If there is no such setting, or it is one of the UI options.
+        UsageError: If there is no such setting, it is one of the UI options, or torch finds no such device.
         SettingError: If the setting cannot take the value.
     """
     setting = _find(name, SETTINGS | UI_OPTIONS)
+    if setting.name == "model":
+        raise UsageError("a model is opened, not set", f"`/model {value}` opens it")
     if setting.name in UI_OPTIONS:
         raise chosen_at_start(setting)
+    if setting.name == "device":
+        _check_device(setting.parse(value, is_typed=is_typed))
     if setting.name == "system" and setting.parse(value, is_typed=is_typed) and session.info is not None:
         session.model.check_system()
     before, old = session.settings.current, _show(session, setting)
@@ -38,6 +42,25 @@ def change(session: Session, name: str, value: object, *, is_typed: bool = True)
     session.settings.set(setting.name, value, is_typed=is_typed)
     session.reload_model(before)
     return Change(setting.spelling, old, _show(session, setting))
+
+
+def _check_device(name: str) -> None:
+    """Check that torch finds a device; it is imported only for one that may be missing.
+
+    Raises:
+        UsageError: If it does not.
+        TinychatError: If torch is not installed.
+    """
+    if name in ("auto", "cpu"):
+        return
+    check_torch()
+
+    from tinychat.model.loading import choose_device
+
+    try:
+        choose_device(name)
+    except UsageError as error:
+        raise UsageError(error.problem, "`/device auto` chooses one") from None
 
 
 def nudge(session: Session, name: str, step: float) -> Change:

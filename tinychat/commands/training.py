@@ -99,7 +99,7 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
         yield from FLAG_COMPLETIONS[previous](session, words[-1:])
     elif previous.startswith("--") and "=" not in previous:
         if field := RECIPE_FIELDS.get(previous.removeprefix("--").replace("-", "_")):
-            yield from _suggest_values(field)
+            yield from _suggest_values(field, words[-1])
     elif words[-1].startswith("-"):
         yield from (Suggestion(f"--{name}", about) for name, about in _flags().items())
     elif len(words) == 2 and previous == MORE:
@@ -112,11 +112,12 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
             yield Suggestion(BACKGROUND, "in the background")
 
 
-def _suggest_values(field: Option) -> Iterator[Suggestion]:
-    """Suggest values of a field, the default first, with its bounds and help."""
+def _suggest_values(field: Option, typed: str) -> Iterator[Suggestion]:
+    """Suggest values of a field that a typed text may become, the default first, with its bounds and help."""
     default = field.typed(field.default)
     about = " · ".join(filter(None, (field.bounds, field.help)))
-    for value in dict.fromkeys((default, *field.values, *field.choices, *(("true", "false") * (field.kind is bool)))):
+    booleans = ("true", "false") * (field.kind is bool)
+    for value in dict.fromkeys((default, *field.values, *field.next_choices(typed), *booleans)):
         descriptions = [field.values.get(value, ""), f"default · {about}" if value == default else ""]
         yield Suggestion(value, " · ".join(filter(None, descriptions)))
 
@@ -205,7 +206,9 @@ def finish_training(
 @command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=_complete_run)
 def attach(session: Session, text: str) -> Result:
     """Watch a training run in the background; the default is the newest."""
-    run = _find_active(to_name(text))
+    name = to_name(text)
+    known = session.runs.find(name)  # its trainer may not have taken the lock yet
+    run = known.run if known else _find_active(name)
     return WatchRun(run, next((one.process for one in session.runs.all if one.run == run), None))
 
 

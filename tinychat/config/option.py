@@ -158,6 +158,11 @@ class Option:
         """Bounds and trend, or else the help, in one line: `0 to 100 · higher: more random`."""
         return " · ".join(filter(None, (self.bounds, self.trend))) or self.help
 
+    def next_choices(self, typed: str) -> list[str]:
+        """Return the choices that a typed text may become: of several, those not named yet, each after the others."""
+        before, comma, _ = typed.rpartition(",") if self.kind is tuple else ("", "", "")
+        return [before + comma + choice for choice in self.choices if choice not in before.split(",")]
+
     def fits_type(self, value: object) -> bool:
         """Return whether a value has the option's type; an int is also a valid float."""
         if value is None:
@@ -322,7 +327,7 @@ class Options(dict[str, Option]):
         remedy = f"did you mean {near}?" if near else self._remedy or "settings: " + ", ".join(self)
         raise self._error(f"{self._unknown} {name!r}", remedy)
 
-    def find_near(self, wanted: str, min_similarity: float = 0.6) -> str | None:
+    def find_near(self, wanted: str, min_similarity: float = 0.7) -> str | None:
         """Return the name of the option that is nearest to a word, by meaning or else by spelling; None if none is."""
         by_meaning = {word: one.name for one in self.values() for word in (*one.aliases, *one.synonyms)}
         near = difflib.get_close_matches(wanted, [*self, *by_meaning], n=1, cutoff=min_similarity)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tinychat.config.option import LayeredOptions, Options, Origin, option
+from tinychat.config.option import LayeredOptions, Option, Options, Origin, option
 from tinychat.errors import UsageError
 from tinychat.textutil import quote
 
@@ -315,6 +315,9 @@ class Settings:
 SETTINGS = Options.of(Settings)
 """All settings by name, in display order."""
 
+GREEDY = Option("set the temperature to 0, or return from it to sampling", name="greedy", kind=bool)
+"""No setting of its own: `SettingStore.set_greedy` says it in terms of the temperature."""
+
 PENALTIES = SETTINGS.in_section("penalty")
 """Settings that adjust the logits by the tokens so far, before all other steps."""
 
@@ -395,6 +398,19 @@ class SettingStore(LayeredOptions[Settings]):
         """The last temperature above 0."""
         self._last_origin = Origin.DEFAULT
         super().__init__(SETTINGS, Settings)
+
+    def set_greedy(self, is_greedy: bool, origin: Origin) -> None:
+        """Turn greedy decoding on or off, after all other values of the same origin are set.
+
+        Raises:
+            UsageError: If that origin sets a temperature above 0 as well.
+        """
+        if not is_greedy:
+            self.sample(origin)
+        elif temperature := self.values(origin).get("temperature"):
+            raise UsageError(f"greedy is temperature 0, not {temperature:g}", "give one of the two")
+        else:
+            self.set("temperature", 0, origin)
 
     def sample(self, origin: Origin = Origin.COMMAND) -> None:
         """Return from greedy decoding to sampling, at the last temperature above 0."""

@@ -79,7 +79,7 @@ def score(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
     source_tokenizer = source if info.mode == "translation" else None
-    texts, notices = _read(info, corpus, tokenizer, source_tokenizer, part)
+    texts, notices = _read(info, config, corpus, tokenizer, source_tokenizer, part)
     predicted = texts.predicted(config.context_length) if isinstance(texts, Rows) else texts[1:]
     if not len(predicted):
         problem = f"nothing can be predicted in the {part} part of {corpus.name}: it has no text of two tokens or more"
@@ -117,13 +117,20 @@ def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEnco
 
 
 def _read(
-    info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, source_tokenizer: Tokenizer | None, part: Part
+    info: ModelInfo,
+    config: ModelConfig,
+    corpus: SourceCorpus,
+    tokenizer: Tokenizer,
+    source_tokenizer: Tokenizer | None,
+    part: Part,
 ) -> tuple[Rows | Ids, list[str]]:
     """Encode a part: in rows if the model was trained on documents or pairs as rows, else as one running text.
 
-    Return it with notices: what the vocabulary lacks of the whole text, and whether n-grams were counted in the part.
+    Return it with notices: what the vocabulary lacks of the whole text, whether n-grams were counted in the part, and
+    whether it is longer than what a model of documents has seen.
 
-    Sources that are running texts have no documents: they are read as such, however the model was trained.
+    Sources that are running texts have no documents: they are read as such, however the model was trained. For a model
+    trained on documents, which has seen no text without the start of one, the text starts with that.
 
     Raises:
         SourceError: If some sources are running texts and others have documents that make rows.
@@ -135,7 +142,8 @@ def _read(
     is_own_split = part == "val" and data.get("fingerprint") == corpus.fingerprint
     measured = data.get("val_fraction", 1.0) if is_own_split else 1.0
     running = [source.corpus.name for source in corpus.sources if source.corpus.single]
-    has_rows = options.get("packing") is False and len(running) < len(corpus.sources)
+    knows_documents = options.get("packing") is False
+    has_rows = knows_documents and len(running) < len(corpus.sources)
     if has_rows and running:
         raise SourceError(f"{running[0]} is one running text, and other sources have documents", "evaluate it alone")
     texts: list[Ids | Rows] = []
@@ -151,4 +159,19 @@ def _read(
     notices = find_unknown(info.name, corpus, texts, tokenizer, source_tokenizer)
     if part != "val" and info.architecture.get("ngram_order") and has_seen(training, corpus):
         notices.append(f"{info.name} counted n-grams in this text, and knows it by heart: its loss elsewhere is higher")
-    return join_splits([cut_validation(text, measured) for text in parts]), notices
+    joined = join_splits([cut_validation(text, measured) for text in parts])
+    if knows_documents and not isinstance(joined, Rows):
+        joined = _start_document(joined, tokenizer)
+        if len(joined) - 1 > config.context_length:
+            notices.append(
+                f"{info.name} was trained on documents: of {corpus.name}, one running text, it sees only the first "
+                f"{config.context_length:,} tokens from a beginning"
+            )
+    return joined, notices
+
+
+def _start_document(ids: Ids, tokenizer: Tokenizer) -> Ids:
+    """Return the ids of a text, [N], after those that precede a document, as `/score` does."""
+    beginning = tokenizer.beginning()
+    is_started = ids[: len(beginning)].tolist() == beginning
+    return ids if is_started else np.append(np.array(beginning, ids.dtype), ids)

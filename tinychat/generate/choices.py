@@ -74,11 +74,11 @@ class Choices:
                 raise GenerationError(f"this model cannot write {text!r}", "it lacks some of the characters")
             if len(ids) > settings.max_tokens:
                 problem = f"{text!r} has {len(ids)} tokens, and max-tokens is {settings.max_tokens}"
-                raise GenerationError(problem, f"/max-tokens {len(ids)}")
+                raise GenerationError(problem, f"`--max-tokens {len(ids)}`")
         encoded = {text: ids for text, ids in encoded.items() if ids[: len(so_far)] == so_far}
         if not encoded:
             begins = f" begins with {tokenizer.decode(so_far)!r}" if so_far else " agrees with begin, regex and ban"
-            raise GenerationError(f"no choice{begins}", "/choices shows them, `/choices none` allows any answer")
+            raise GenerationError(f"no choice{begins}", "`--choices none` allows any answer")
         self.texts = sorted(encoded, key=encoded.__getitem__)
         self.ids = [encoded[text] for text in self.texts]
         """Tokens of each choice, from the beginning of the answer."""

@@ -311,7 +311,7 @@ class Guided:
         self.is_done = False
         if not answer and self._guide.least > self._max_tokens:
             problem = f"{self._asked} takes {count(self._guide.least, 'token')}, and max-tokens is {self._max_tokens}"
-            raise GenerationError(problem, f"/max-tokens {self._guide.least}, or more")
+            raise GenerationError(problem, f"`--max-tokens {self._guide.least}`, or more")
         state = self._follow(answer)
         if state is not None and not self._guide.is_free(state):
             allowed = self._guide.allowed(state, self._max_tokens - len(answer))

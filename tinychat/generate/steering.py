@@ -56,7 +56,7 @@ class Steerer:
         """Return the index of the block after which a direction is added."""
         layers = self._model.config.n_layer
         if not layers:
-            raise GenerationError("this model has no layers to steer", "`/steer off`")
+            raise GenerationError("this model has no layers to steer", "`--steer none`")
         if steering.layer is not None and steering.layer > layers:
             problem = f"there is no layer {steering.layer} to steer"
             raise GenerationError(problem, f"the layers of this model are 1 to {layers}")
@@ -76,7 +76,7 @@ class Steerer:
 
     def _direction(self, steering: Steering, index: int) -> Tensor:
         if self._model.config.encoder_decoder:
-            raise GenerationError("a translation model cannot be steered", "`/steer off`")
+            raise GenerationError("a translation model cannot be steered", "`--steer none`")
         if not (steering.toward and steering.away):
             raise GenerationError("this model cannot read one of the texts to steer by", "it lacks its characters")
         texts = (steering.toward, steering.away)
@@ -86,7 +86,7 @@ class Steerer:
         states = [self._states(ids, index)[min(common, len(ids) - 1) :] for ids in texts]  # [T, D] each
         direction = states[0].mean(dim=0) - states[1].mean(dim=0)
         if not direction.any():
-            raise GenerationError("there is no direction between these texts", "/steer needs two that differ")
+            raise GenerationError("there is no direction between these texts", "steer needs two that differ")
         length = torch.cat(states).norm(dim=1).mean()
         scaled: Tensor = direction / direction.norm() * length * UNIT
         return scaled

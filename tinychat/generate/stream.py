@@ -228,7 +228,7 @@ UNMET: Mapping[FinishReason, str] = {
 """By reason of its end, why an answer is not as asked."""
 
 
-CIRCLES = "it goes in circles, as texts so common are banned: `/repetition-penalty 1.3` helps"
+CIRCLES = "it goes in circles, as texts so common are banned: a repetition-penalty of 1.3 helps"
 """Notice for an answer that repeats itself."""
 
 

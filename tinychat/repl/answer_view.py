@@ -9,8 +9,9 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any, ClassVar, Generic, TypeVar
 
 from prompt_toolkit.key_binding import KeyPress
@@ -32,7 +33,7 @@ from tinychat.events import (
     SettingsChanged,
     Token,
 )
-from tinychat.repl.keys import LEAVING, Keyboard, TypeAhead
+from tinychat.repl.keys import LEAVING, Keyboard, TypeAhead, is_printable
 from tinychat.repl.prompt import mark
 from tinychat.repl.render.palette import ACCENT, DIM
 from tinychat.repl.render.terminal import SEPARATOR, Region, StatusLine, Styled, Terminal, fit, spin
@@ -49,7 +50,7 @@ THROUGHPUT_WINDOW = 1.0
 RESIZE_POLL_INTERVAL = 0.2
 """Seconds to wait for a key before the size of the window is polled again."""
 HINT = "? keys"
-WALKING_KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · q or any other key ends"
+WALKING_KEYS = "←/→ walk · q or any other key ends · ↑/↓ choose, Enter goes on from there"
 
 SETTING_KEYS: Mapping[str, Callable[[Session], Change]] = {
     Keys.Up: lambda session: nudge(session, "temperature", 0.1),
@@ -157,6 +158,7 @@ class LiveView(ABC):
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._typed = TypeAhead()
         self._message, self._is_finished = "", False
+        self._is_text = False  # whether text follows at once on the key being handled
         self._num_unfinished = 1
         """Number of answers that are being generated; at least 1."""
 
@@ -200,8 +202,15 @@ class LiveView(ABC):
     def _summary(self, *, show_seed: bool) -> str:
         """Return how the stream ended; empty if unknown."""
 
+    def _press_all(self, keys: Sequence[KeyPress]) -> None:
+        """Handle keys read at once; where text follows on the same line, as in a paste, all characters are text."""
+        for index, key in enumerate(keys):
+            line = takewhile(lambda one: one.key is not Keys.ControlM, keys[index:])
+            self._is_text = any(is_printable(one) and one.key not in (" ", "?", *self.setting_keys) for one in line)
+            self._press(key)
+
     def _press(self, key: KeyPress) -> None:
-        typing = bool(self._typed.line)
+        typing = self._is_text or bool(self._typed.line)
         if key.key in (Keys.ControlC, Keys.Escape):
             self._producer.stop()
         elif key.key is Keys.ControlZ:
@@ -330,9 +339,9 @@ class AnswerView(LiveView):
                 self._terminal.show_word(may_go_on=True)
             self._status.show(self._status_text(), at_once=self._is_key_pressed)
         self._is_key_pressed = False
-        for key in self._keyboard.read():
-            self._press(key)
-            self._is_key_pressed = True
+        keys = self._keyboard.read()
+        self._press_all(keys)
+        self._is_key_pressed = bool(keys)
         self._producer.hold(self._keyboard.is_undecided)  # an Esc is likely: suspend at once
 
     def _draw(self, records: list[Record | BaseException | None]) -> None:

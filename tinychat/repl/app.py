@@ -132,7 +132,7 @@ class Repl:
                     self._terminal.line("stopped" if line else "Ctrl-D or /quit leaves", DIM)
                 except TinychatError as error:
                     self._report(error.problem, error.remedy)
-                    if lesson.line_on_enter(self._session):
+                    if lesson.asks_for(self._session, line.strip() or lesson.line_on_enter(self._session)):
                         self._terminal.line(lesson.WITHOUT, DIM)
                 except OSError as error:  # such as a file name that is too long
                     self._report(describe_os_error(error), "")

@@ -190,8 +190,7 @@ class ComparisonView(LiveView):
     def _advance(self) -> None:
         if not self._terminal.dumb:
             self._draw()
-        for key in self._keyboard.read(REDRAW_INTERVAL):
-            self._press(key)
+        self._press_all(self._keyboard.read(REDRAW_INTERVAL))
         for record in self._producer.poll(timeout=0):
             if record is None:
                 self._is_finished = True

@@ -24,7 +24,7 @@ from typing import Any
 from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
-from prompt_toolkit.filters import has_focus, vi_navigation_mode
+from prompt_toolkit.filters import Always, Condition, emacs_insert_mode, has_focus, vi_navigation_mode
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
@@ -47,6 +47,8 @@ SIGNAL_RETRY_DELAY = 0.01
 ENTER = KeyPress(Keys.ControlM, "\r")
 LEAVING = (Keys.Escape, Keys.ControlC, Keys.ControlM, "q")
 """Keys that end a view which is walked through, and go no further."""
+ALT_KEYS = "bcdfluy<>."
+"""Characters that do with Alt what they do in emacs, once something is typed: they go by words and through history."""
 BLOCK, CURSOR, NEW_LINE = '"""', "▏", "↵"
 EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
 """The editors that prompt_toolkit tries, in its order, if none is set."""
@@ -294,6 +296,16 @@ def prompt_bindings(terminal: Terminal) -> KeyBindings:
     @bindings.add("c-j", filter=editing)
     def insert_newline(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
+
+    has_text = Condition(lambda: bool(get_app().current_buffer.text))
+
+    def type_after_escape(event: KeyPressEvent) -> None:
+        """Type a character: terminals send Alt and a key as Esc and the key, but Esc is also pressed by itself."""
+        event.current_buffer.insert_text(event.data)
+
+    for char in map(chr, range(ord("!"), ord("~") + 1)):
+        is_free = ~has_text if char in ALT_KEYS else Always()
+        bindings.add("escape", char, filter=editing & emacs_insert_mode & is_free)(type_after_escape)
 
     @bindings.add("c-c", filter=editing)
     def clear(event: KeyPressEvent) -> None:

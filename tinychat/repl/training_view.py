@@ -46,7 +46,7 @@ REPORT_LABEL_WIDTH = 10
 MAX_SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
 """Maximum number of lines of a sample in the final report, and their width in a file."""
 STOPPING = "stopping after this step; all is kept"
-STOP_QUESTION = "stop after this step and keep the model? y/n"
+STOP_QUESTION = "stop and keep the model? y/n"
 TOO_SOON = ("left before the trainer had stopped", "it stops by itself and keeps what it has")
 
 Process = subprocess.Popen[bytes]

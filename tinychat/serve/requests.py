@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tinychat.config.option import split_texts
@@ -32,8 +33,8 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 """Fields of OpenAI's API for what no model here can do, each with the values that ask for none of it."""
 COMMON = ("temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty", "best_of")
 """Settings that are fields of OpenAI's API too: null leaves them as they are."""
-_COMMAND = re.compile(r"(?<![\w/])/[a-z-]+(?![\w/-])")
-"""A command of the REPL, such as `/max-tokens`, but no path."""
+_TYPED = re.compile(r"(?<![\w/])/[a-z-]+(?![\w/-])|`--[a-z]")
+"""A command of the REPL, such as `/max-tokens`, but no path; or a flag."""
 
 
 class ApiError(Exception):
@@ -47,8 +48,8 @@ class ApiError(Exception):
 
     @classmethod
     def of(cls, error: TinychatError, *, status: int = 400, **attributes: Any) -> "ApiError":
-        """Return the error of tinychat with a status; without a remedy that is a command, which no client can type."""
-        remedy = "" if _COMMAND.search(error.remedy) else error.remedy
+        """Return the error of tinychat with a status; without a remedy that no client can type."""
+        remedy = "" if _TYPED.search(error.remedy) else error.remedy
         return cls(status, "; ".join(filter(None, (error.problem, remedy))), **attributes)
 
     @property
@@ -185,13 +186,15 @@ def _ask(
         values["stop"] = [values["stop"]]  # of several, backslashes are what they are
     if isinstance(seed := values.get("seed"), int) and not isinstance(seed, bool):
         values["seed"] = seed % (MAX_INTEGER + 1)  # others take negative seeds, and larger ones
-    changes: dict[str, Any] = {}
-    for name, value in values.items():
-        try:
+    parse = partial(parse_changes, settings=settings, at_loading="`tinychat serve` takes it as {flag}")
+    try:
+        for name, value in values.items():  # one by one, so that an error names its field
             _check_texts(name, value)
-            changes |= parse_changes({name: value}, settings, at_loading="`tinychat serve` takes it as {flag}")
-        except UsageError as error:
-            raise ApiError.of(error, param=name) from None
+            parse({name: value})
+        name = "greedy"  # has to agree with the temperature
+        changes = parse(values)
+    except UsageError as error:
+        raise ApiError.of(error, param=name) from None
     try:
         notices += tuple(notice.text for notice in model.ignored(Settings(**changes)))  # not those of the server itself
     except TinychatError as error:  # of the model's chat template

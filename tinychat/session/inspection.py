@@ -64,7 +64,9 @@ def score_text(model: OpenModel, text: str) -> ScoredText:
         GenerationError: If the model gave NaN or infinite logits.
     """
     if model.prompt_encoder.source_tokenizer is not None:
-        raise UsageError("a translation model scores no text alone", "/why shows the probabilities of its answers")
+        raise UsageError(
+            "a translation model scores no text alone", "`/why` in the REPL shows the probabilities of its answers"
+        )
     ids = model.prompt_encoder.encode_text(text)
     if len(ids) < 2:
         raise UsageError(f"nothing can be predicted in {text!r}: it is one token or none", "give a longer text")

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from tinychat.atomic import atomic_write
 from tinychat.errors import TinychatError, UsageError
 from tinychat.pattern import PatternError, compile_pattern
+from tinychat.session.run_monitor import BackgroundRun
 from tinychat.store import paths
 from tinychat.textutil import shorten
 from tinychat.untrusted import read_json, read_text
@@ -38,6 +39,8 @@ _TITLE = re.compile(r"(?P<title>.+?)\s*(?::\s*(?P<about>.+?))?\s*(?:\((?P<minute
 _FENCE = re.compile(r"(`{3,}|~{3,})\s*([^`\s]*)")
 _BULLET = re.compile(r"(?P<mark>[-*+]|\d{1,2}[.)]) +(?P<text>\S.*)")
 _CHOICE = re.compile(r"[-*] \[(?P<mark>[ xX])\] +(?P<text>\S.*)")
+_AROUND = re.compile(r"^(=|about\s)\s*|\s*\.$", re.IGNORECASE)
+"""Beginning and end of an answer that no pattern has to match: `= 15`, `about 4.08`, `five.`"""
 
 
 @dataclass(frozen=True)
@@ -60,25 +63,33 @@ class Run:
 
 @dataclass(frozen=True)
 class Question:
-    """A question: one of its choices is right, or the pattern matches a right answer, or people judge it themselves."""
+    """A question with choices, or with a pattern that matches a right answer, or that people judge themselves."""
 
     text: str
     answer: tuple[Block, ...]
     choices: tuple[str, ...] = ()
     right: frozenset[int] = frozenset()
-    """Indices of the right choices."""
+    """Indices of the right choices: all of them make the right answer."""
     pattern: re.Pattern[str] | None = None
 
     def check(self, typed: str) -> bool | None:
         """Return whether an answer is right; None if that cannot be told."""
         typed = typed.strip()
         if self.choices:
-            letter = typed.lower().rstrip(".)")
-            if letter in tuple(CHOICES[: len(self.choices)]):
-                return CHOICES.index(letter) in self.right
-            text, texts = _comparable(typed), [_comparable(choice) for choice in self.choices]
-            return texts.index(text) in self.right if text in texts else None
-        return None if self.pattern is None else bool(self.pattern.fullmatch(typed))
+            chosen = self._choices_of(typed)
+            return None if chosen is None else chosen == self.right
+        if self.pattern is None:
+            return None
+        return any(map(self.pattern.fullmatch, (typed, _AROUND.sub("", typed))))
+
+    def _choices_of(self, typed: str) -> set[int] | None:
+        """Return the indices of choices typed as letters, such as `b)` or `a, c`, or as the text of one; else None."""
+        words = [word for word in re.split(r"[\s,.)]+", typed.lower()) if word not in ("", "and")]
+        letters = [CHOICES.index(word) for word in words if word in tuple(CHOICES[: len(self.choices)])]
+        text, texts = _comparable(typed), [_comparable(choice) for choice in self.choices]
+        if text in texts and not len(letters) == len(words) == 1:
+            return {texts.index(text)}
+        return set(letters) if words and len(letters) == len(words) else None
 
 
 def _comparable(choice: str) -> str:
@@ -127,6 +138,8 @@ class LessonPlayer:
         self.lesson, self.step, self.item = lesson, step, 0
         self.settings, self.model = dict(settings), model
         """Settings from before the lesson, and the model that was open."""
+        self.run: BackgroundRun | None = None
+        """The run in the background that the lesson waits for, which the line that is due has started."""
 
     @property
     def due(self) -> Run | Question | None:
@@ -146,6 +159,7 @@ class LessonPlayer:
         items = self.lesson.steps[self.step].items
         blocks = tuple(takewhile(lambda item: isinstance(item, Block), items[self.item :]))
         self.item += len(blocks)
+        self.run = None
         return blocks  # type: ignore[return-value]
 
     def go_to(self, step: int) -> None:

@@ -262,8 +262,7 @@ class OpenModel:
         """Yield notices of what the settings mean for this model; each comes once."""
         found = list(self.ignored(settings))
         if settings.steer is not None and self.engine.about.startswith("native"):
-            engines = "the torch engine answers while /steer is set; `/steer off` goes back to the native one"
-            found.append(Notice(engines))
+            found.append(Notice("the torch engine answers while steer is set: the native one does not steer"))
         for notice in found:
             if notice not in self._told:
                 self._told.add(notice)

@@ -69,11 +69,15 @@ class Session:
     def open_model(self, name: str) -> OpenModel:
         """Open another model, by its name or path, and begin a new conversation.
 
+        The interface option `model` follows it.
+
         Raises:
             ModelError: If there is no such model, or it is damaged; the open one stays.
         """
         self._model = OpenModel(name, self.settings)
         self.conversation = Conversation()
+        if name != self.ui_options.current.model:
+            self.ui_options.set("model", self._model.reference)
         return self._model
 
     def reopen_model(self, name: str) -> OpenModel:
@@ -117,6 +121,8 @@ class Session:
         for model in models:
             if (folder := own.moved(model.info.folder, renamed)) is not None:
                 model.move(folder)
+                if model is self._model:
+                    self.ui_options.set("model", model.reference)
         moved = {old: folder for old, one in folders.items() if (folder := own.moved(one, renamed)) is not None}
         references = {old: model_reference(open_model(str(folder))) for old, folder in moved.items()}
         for turn in turns:

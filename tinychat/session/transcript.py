@@ -75,9 +75,9 @@ def read_transcript(path: Path) -> Conversation:
     except OSError as error:
         raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
-        raise TinychatError(f"{path} is no transcript: {error}", "`/save FILE` writes one") from None
+        raise TinychatError(f"{path} is no transcript: {error}", "`/save FILE` in the REPL writes one") from None
     except (KeyError, TypeError, AttributeError):
-        raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
+        raise TinychatError(f"{path} is no transcript", "`/save FILE` in the REPL writes one") from None
 
 
 def _read_tree(turns: list[dict[str, Any]], branches: list[dict[str, Any]]) -> Conversation:

@@ -15,6 +15,7 @@ from screens import Screen
 from tinychat.commands.results import LossCurve, Plot
 from tinychat.repl.render.palette import CURVES, THEMES
 from tinychat.repl.render.plot import (
+    LABEL_WIDTH,
     Series,
     Span,
     blocks,
@@ -93,6 +94,19 @@ def test_curves_over_each_other_are_told_apart_by_dashes_and_marks() -> None:
     ]
     assert {span.text.strip(): span.series for span in lines[2]}["●"] == 1
     assert lines[4][-1] == Span("⠉⠢◆", 0)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "columns", "labels"),
+    [
+        (0.038, 0.0705, 36, "0.04       0.05       0.06      0.07"),
+        (0.038, 0.0705, 64, "  0.040     0.045    0.050     0.055     0.060    0.065    0.070"),
+        (0.0, 0.99, 41, "0.0    0.2     0.4     0.6     0.8"),
+        (0.0, 4000.0, 64, "0             1,000           2,000          3,000         4,000"),
+    ],
+)
+def test_labels_of_the_x_axis_have_an_even_distance(left: float, right: float, columns: int, labels: str) -> None:
+    assert plot([(left, 2.0), (right, 1.0)], LABEL_WIDTH + columns, 6)[-1][LABEL_WIDTH:] == labels
 
 
 def test_nothing_is_drawn_without_points_or_room() -> None:

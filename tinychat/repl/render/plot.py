@@ -34,6 +34,8 @@ LABEL_WIDTH = 6
 """Cells of a label of the y axis, with the axis."""
 MIN_LABEL_DISTANCE = 4
 """Rows between two labels of the y axis."""
+MIN_LABEL_GAP = 2
+"""Cells between two labels of the x axis."""
 BEGINNING = 0.05
 """Fraction of the x range in which a curve may start above the plot."""
 MIN_SAVING = 0.25
@@ -180,14 +182,18 @@ def _shorten(value: float, most_decimals: int) -> str:
 
 
 def _x_labels(left: float, right: float, columns: int, least_step: float) -> str:
-    """Return a line of round numbers, each centred under its column, as many as fit."""
-    width = len(f"{right:,.0f}") + 3
-    line = ""
-    for value, text in _labelled_ticks(left, right, columns // width, least_step):
-        across = (value - left) / (right - left) if right > left else 0.0
-        column = min(columns - len(text), max(0, round(across * (columns - 1)) - len(text) // 2))
-        if column > len(line) or not line:
+    """Return a line of round numbers, each centred under its column: as many as fit at an even distance."""
+    width = len(f"{right:,.0f}") + MIN_LABEL_GAP + 1  # a cell more, as columns are rounded
+    for most in range(columns // width, -1, -1):  # with 0, one label is left
+        line = ""
+        for value, text in _labelled_ticks(left, right, most, least_step):
+            across = (value - left) / (right - left) if right > left else 0.0
+            column = min(columns - len(text), max(0, round(across * (columns - 1)) - len(text) // 2))
+            if line and column < len(line) + MIN_LABEL_GAP:
+                break  # try fewer: to leave out this one alone would look like a gap in the numbers
             line = line.ljust(column) + text
+        else:
+            break
     return line if len(line) <= columns else ""
 
 

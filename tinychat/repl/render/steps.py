@@ -12,7 +12,7 @@ from tinychat.repl.render.heatmap import signed_cell
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, REVERSE
 from tinychat.repl.render.terminal import Styled, Terminal, fit, pad
 
-HINT = "←/→ step · ↑/↓ select a number, Tab along its row · PgUp/PgDn part · q ends"
+HINT = "←/→ step · q ends · ↑/↓ select a number, Tab along its row · PgUp/PgDn part"
 ROW_MARK, COLUMN_MARK = "»", "▾"
 LONG_LABEL, MAX_LABEL, MIN_LABEL = 20, 9, 5
 """Cells of a row's label if the matrices stand side by side all the same, of others, and in parts of large ones."""
