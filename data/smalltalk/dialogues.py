@@ -13,6 +13,7 @@ from pathlib import Path
 from grammar import is_reserved, wordings
 
 from smalltalk import fun, messages, numbers, stories, words
+from smalltalk.situations import slots_of
 from smalltalk.talk import Talk
 
 TOPIC = "a whole dialogue"
@@ -46,14 +47,8 @@ MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "produ
 SLOTS = frozenset((*THINGS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
 OPENINGS = {opening: kind for kind in messages.KINDS.values() for opening in sorted(wordings(kind.opening))}
 _SENTENCES = re.compile(r"(.+?[.!?]) (.+)")
-_SLOT = re.compile(r"<(?:a:)?(\w+)>")
 Dialogue = tuple[tuple[str, str], ...]
 """turns, each what the person types and the reply"""
-
-
-def slots_of(text: str) -> set[str]:
-    """Return the names of the slots of a line."""
-    return set(_SLOT.findall(text))
 
 
 def _read(path: Path) -> list[Dialogue]:

@@ -300,6 +300,7 @@ def test_no_reply_dominates(large: bytes) -> None:
 
 def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(programs: None) -> None:
     from smalltalk import dialogues
+    from smalltalk.situations import slots_of
 
     assert len(dialogues.DIALOGUES) > 800
     first = Counter(turns[0][0].lower() for turns in dialogues.DIALOGUES)
@@ -307,9 +308,9 @@ def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(progr
     for dialogue in dialogues.DIALOGUES:
         told: set[str] = set(dialogues.MADE)
         for said, reply in dialogue:
-            assert dialogues.slots_of(said + reply) <= dialogues.SLOTS, said
-            assert not dialogues.slots_of(said) & set(dialogues.MADE), said
-            told |= dialogues.slots_of(said)
-            assert dialogues.slots_of(reply) <= told, (said, reply)
+            assert slots_of(said + reply) <= dialogues.SLOTS, said
+            assert not slots_of(said) & set(dialogues.MADE), said
+            told |= slots_of(said)
+            assert slots_of(reply) <= told, (said, reply)
             assert not re.search(r"[{}|\\\t]", said + reply), (said, reply)
             assert not re.search(r"[()]", reply), reply
