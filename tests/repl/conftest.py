@@ -15,6 +15,7 @@ from screens import Person
 from scripted import make_model, open_scripted
 
 from tinychat.session.session import Session
+from tinychat.store.runs import RunFolder
 
 
 @pytest.fixture
@@ -52,3 +53,6 @@ def sit_down(model: Path, home: Path) -> Iterator[Callable[..., Person]]:
     yield sit
     for person in people:
         person.kill()
+    for run in map(RunFolder, (home / "runs").glob("*")):
+        if run.is_running():
+            run.send("stop")  # left in the background, it would take a core from the tests that follow
