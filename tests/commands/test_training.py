@@ -281,7 +281,10 @@ def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> 
     talk.session.runs.add(starting, None)
     assert talk.do("/attach b") == WatchRun(starting), "its trainer has not taken the lock yet"
     with FileLock(run.lock_file):
-        assert talk.do("/attach") == talk.do("/attach a") == WatchRun(run)
+        assert talk.do("/attach") == talk.do("/attach a") == talk.do("/train --resume a") == WatchRun(run)
+        for line in ("/train --resume a --minutes 9", "/train --resume a &", "/train more a --minutes 9"):
+            with pytest.raises(RunError, match="at work already"):
+                talk.do(line)
         talk.do("/finish")
         assert talk.do("/runs").rows[0][1] == "at work"  # type: ignore[union-attr]
     assert '"command": "stop"' in run.control_file.read_text()

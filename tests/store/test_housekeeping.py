@@ -114,7 +114,7 @@ def test_a_run_that_trains_stays(make: Make) -> None:
             assert caught.value.remedy == (
                 "end it first: `/finish mine` in the REPL, or q in `tinychat train --resume mine`"
             )
-            assert for_the_prompt(caught.value.remedy) == "end it first: `/finish mine`, or q in `/attach mine`"
+            assert for_the_prompt(caught.value.remedy) == "end it first: `/finish mine`, or q in `/train --resume mine`"
     assert find_run("mine").model.is_dir()
 
 

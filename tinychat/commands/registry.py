@@ -35,8 +35,6 @@ IN_SHELL = ("train", "models", "show", "runs", "rm", "rename", "recipes")
 """Commands that the shell's `tinychat` has under the same names, for the same."""
 NAMED_IN_SHELL = re.compile(rf"`tinychat (?=(?:{'|'.join(IN_SHELL)})\b)")
 SETTING_IN_SHELL = re.compile(rf"`--(?=(?:{'|'.join(option.spelling for option in SETTINGS.values())})\b)")
-SHOWN_IN_SHELL = "q in `tinychat train --resume "
-"""How a remedy for the shell ends a run at work; at the prompt, `/attach` shows one."""
 FREE_TEXT = re.compile(r"\b(?:TEXT|PROMPT|PATTERN)\b(?!…)|NAME VALUE")
 """Part of the usage of a command that takes a text, which may have several lines."""
 NUMBER_USAGE = re.compile(r"\[?(N|LAYER)\b")
@@ -140,7 +138,6 @@ def for_the_prompt(remedy: str) -> str:
 
     With `/rm X` for `tinychat rm X` and `/seed 7` for the flag `--seed 7`, and without "in the REPL".
     """
-    remedy = remedy.replace(SHOWN_IN_SHELL, f"q in `{PREFIX}attach ")
     for spelling in (NAMED_IN_SHELL, SETTING_IN_SHELL):
         remedy = spelling.sub(f"`{PREFIX}", remedy)
     return remedy.replace(" in the REPL", "")

@@ -135,13 +135,21 @@ def train(session: Session, text: str) -> Result:
     machine.
 
     `/train TEXT --from MODEL` goes on from a model, with its tokenizer and architecture, as a new one. `/train --resume
-    RUN` goes on with a run that was stopped or killed, and `/train more RUN --minutes 5` trains a run that has ended
-    for five more minutes. `/train more RUN --minutes 5 &` does so in the background.
+    RUN` goes on with a run that was stopped or killed, or shows one at work. `/train more RUN --minutes 5` trains a run
+    that has ended for five more minutes, and with & at the end does so in the background.
     """
     check_torch()  # before numpy is imported
 
     from tinychat.corpus.sources import STDIN, join_words, split_weight
-    from tinychat.train.launch import change_recipe, check_goes_on, describe_done, launch, resume_run, start_run
+    from tinychat.train.launch import (
+        change_recipe,
+        check_goes_on,
+        describe_done,
+        find_resumable,
+        launch,
+        resume_run,
+        start_run,
+    )
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
@@ -158,6 +166,8 @@ def train(session: Session, text: str) -> Result:
     if more or "resume" in run_flags:
         resumed = " ".join(words[1:]) if more else run_flags.pop("resume")
         check_goes_on(sources, **run_flags)
+        if not (more or flags or in_background) and (run := find_resumable(resumed)).is_running():
+            return _watch(session, run)
         run = resume_run(resumed)
         if not change_recipe(run, flags, more=more):
             done, _ = describe_done(run)
@@ -208,7 +218,10 @@ def attach(session: Session, text: str) -> Result:
     """Watch a training run in the background; the default is the newest."""
     name = to_name(text)
     known = session.runs.find(name)  # its trainer may not have taken the lock yet
-    run = known.run if known else _find_active(name)
+    return _watch(session, known.run if known else _find_active(name))
+
+
+def _watch(session: Session, run: RunFolder) -> WatchRun:
     return WatchRun(run, next((one.process for one in session.runs.all if one.run == run), None))
 
 
