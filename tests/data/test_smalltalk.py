@@ -174,6 +174,20 @@ def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
     assert right == asked
 
 
+def test_names_of_pets_and_others_are_remembered_as_they_were_told(large: bytes) -> None:
+    named = re.compile(r"(?:Your [\w ]+ is called|The name of your [\w ]+ is|Your [\w ]+'s name is) (\w+)\.")
+    asked = 0
+    for talk in conversations(large):
+        said: set[str] = set()
+        for message in talk:
+            if message["role"] == "user":
+                said |= set(re.findall(r"\w+", message["content"].lower()))
+            elif found := named.fullmatch(message["content"]):
+                asked += 1
+                assert {found[1].lower(), found[1].lower() + "s"} & said, talk  # or "minas my daughter"
+    assert asked > 1000
+
+
 def test_what_was_said_in_passing_is_not_made_up(programs: None) -> None:
     from grammar import pattern
     from smalltalk import make, messages, recall
