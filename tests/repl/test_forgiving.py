@@ -71,7 +71,9 @@ def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path
     person.type("/open 1", ENTER)
     person.sees(lambda lines: any(line.startswith("2 turns from ") for line in lines))
     person.type("\x0c/help train", ENTER)
-    person.sees(lambda lines: all(word in " ".join(lines) for word in ("--from MODEL", "--resume", "5 &`")))
+    person.sees(
+        lambda lines: all(word in " ".join(lines) for word in ("--from MODEL", "--resume", "more RUN", "with & at"))
+    )
     person.type(":q", ENTER)
     assert person.wait_for_exit() == 0
 
