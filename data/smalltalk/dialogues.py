@@ -1,6 +1,8 @@
 """Whole dialogues, as people of many kinds would hold them: one thing leads to another, and what was told is asked for.
 
 They are in `dialogues/*.txt`: lines in turn of the person and of tinychat, and an empty line after each dialogue.
+What fits one message alone is seldom learned, and a model that tries makes up words: most replies keep what many begin
+with, and go on as any of their kind.
 A slot has the same value all through a dialogue: names, things of a list, numbers. `<joke>`, `<story>` and `<riddle>`
 are another one each time; `<hint>` and `<answer>` are those of the last riddle.
 """
@@ -8,9 +10,10 @@ are another one each time; `<hint>` and `<answer>` are those of the last riddle.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
-from grammar import is_reserved, wordings
+from grammar import Dice, Lines, is_reserved, wordings
 
 from smalltalk import fun, messages, numbers, stories, words
 from smalltalk.situations import slots_of
@@ -23,9 +26,14 @@ PET_NAME = 0.3
 """probability that a second or third name is one of the usual ones of pets"""
 CUT = 0.25
 """probability that a dialogue ends before its last turn"""
-PLAIN = 0.75
-"""probability that a reply which begins as one to some kind of message goes on as any of that kind may: what fits one
-message alone is seldom learned, and a model that tries makes up words"""
+KEPT, KEPT_WITH_SLOT = 0.1, 0.5
+"""probabilities that a reply stays as it is written, and where what comes after its first sentence has a slot"""
+SUPPORTED = 0.2
+"""probability of a mood, by the words of the last message or two, from which a reply takes a side: see evidence.py"""
+COMMON = 4
+"""how many replies begin with the same sentence at least, so that a model can learn when"""
+ANSWERED = 0.4
+"""probability that a rare sentence, which fits one message alone, is the reply to it"""
 LARGEST = 50
 """of two numbers to add"""
 THINGS = {
@@ -45,8 +53,11 @@ NAMES = ("n", "n2", "n3")
 MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
 """slots that replies take and whose values are made"""
 SLOTS = frozenset((*THINGS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
-OPENINGS = {opening: kind for kind in messages.KINDS.values() for opening in sorted(wordings(kind.opening))}
 _SENTENCES = re.compile(r"(.+?[.!?]) (.+)")
+_ASKS = re.compile(
+    r"(?i)(who|whose|what|when|where|why|which|how|do|does|did|are|is|was|were|can|could|will|would|have|has|should|"
+    r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"
+)
 Dialogue = tuple[tuple[str, str], ...]
 """turns, each what the person types and the reply"""
 
@@ -56,9 +67,14 @@ def _read(path: Path) -> list[Dialogue]:
     return [tuple(zip(lines[::2], lines[1::2], strict=True)) for lines in map(str.splitlines, blocks)]
 
 
+OPENINGS = {opening: name for name, kind in messages.KINDS.items() for opening in sorted(wordings(kind.opening))}
+FIRST = {kind: re.compile(like) for kind, like in words.table(__file__)["first"].items()}
 DIALOGUES = [dialogue for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for dialogue in _read(path)]
 HELD_OUT_DIALOGUES = [one for one in DIALOGUES if is_reserved(HELD_OUT, one[0][0])]
 TRAINED = [one for one in DIALOGUES if not is_reserved(HELD_OUT, one[0][0])]
+_FIRST_SENTENCES = Counter(
+    found[1] if (found := _SENTENCES.fullmatch(reply)) else reply for dialogue in TRAINED for _, reply in dialogue
+)
 TRAINED_LINES = {said for dialogue in TRAINED for said, _ in dialogue}
 
 
@@ -88,12 +104,26 @@ def _values(talk: Talk) -> dict[str, str]:
     }
 
 
-def _reply(talk: Talk, reply: str) -> str:
-    """Return a reply, or its opening and what any reply of its kind goes on with."""
+def _kind(first: str) -> str:
+    """Return the kind of message to which a reply begins with the sentence, or nothing."""
+    return OPENINGS.get(first) or next((kind for kind, like in FIRST.items() if like.fullmatch(first)), "")
+
+
+def _reply(dice: Dice, before: str, said: str, reply: str) -> Lines:
+    """Return what to reply: what was written, or what any message of its kind may hear."""
     found = _SENTENCES.fullmatch(reply)
-    if not found or found[1] not in OPENINGS or slots_of(found[2]) or not talk.dice.chance(PLAIN):
+    first, rest = (found[1], found[2]) if found else (reply, "")
+    if dice.chance(KEPT_WITH_SLOT if slots_of(rest) else KEPT) or (slots_of(first) and not rest):
         return reply
-    return f"{found[1]} {OPENINGS[found[1]].more}"
+    if kind := _kind(first):
+        if kind in messages.MOODS and not slots_of(first):
+            support = max(messages.support(text, kind) for text in (said, f"{before} {said}"))
+            if support < SUPPORTED:
+                return messages.NEUTRAL_REPLIES
+        return f"{first} {messages.KINDS[kind].more}"
+    if slots_of(first) or _FIRST_SENTENCES[first] >= COMMON or dice.chance(ANSWERED):
+        return first
+    return messages.answer(said, asks=said.endswith("?") or bool(_ASKS.match(said)))
 
 
 def play(talk: Talk) -> None:
@@ -102,18 +132,20 @@ def play(talk: Talk) -> None:
     dialogue = dice.choice(HELD_OUT_DIALOGUES if talk.held_out else TRAINED)
     talk.length = dice.between(2, len(dialogue) - 1) if dice.chance(CUT) else len(dialogue)
     values = _values(talk)
+    before = ""
     for said, reply in dialogue[: talk.length]:
         made = slots_of(reply)
         if "joke" in made:
-            joke = dice.choice(fun.JOKES)
+            joke = fun.new_joke(talk)
             values["joke"] = f"{joke.question} {joke.answer}"
         if "story" in made:
             told = Talk(dice, 1)
             stories.go(told, "story")
             values["story"] = told.turns[0].assistant
         if "riddle" in made:
-            riddle = dice.choice(fun.RIDDLES)
+            riddle = fun.new_riddle(talk)
             values |= {"riddle": f"{riddle.text} What am I?", "hint": riddle.hint, "answer": f"It is {riddle.answer}."}
         talk.topic = TOPIC
-        talk.add_wording(said, _reply(talk, reply), values, ())
+        talk.add_wording(said, _reply(dice, before, said, reply), values, ())
+        before = said
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=talk.held_out and said not in TRAINED_LINES)

@@ -37,9 +37,21 @@ GUESSES = tuple(dict.fromkeys(a(thing) for thing in (*words.ANIMALS, *words.THIN
 RIDDLE = "<text> What am I?"
 
 
+def new_joke(talk: Talk) -> Joke:
+    """Return a joke that nobody told in this conversation yet."""
+    return talk.dice.choice([joke for joke in JOKES if all(joke.question not in turn.assistant for turn in talk.turns)])
+
+
+def new_riddle(talk: Talk) -> Riddle:
+    """Return a riddle that was not asked in this conversation yet."""
+    return talk.dice.choice(
+        [riddle for riddle in RIDDLES if all(riddle.text not in turn.assistant for turn in talk.turns)]
+    )
+
+
 def tell_joke(talk: Talk, request: Lines) -> None:
     """Add a joke, either at once or with the person asking back, and how they go on."""
-    joke = talk.dice.choice(JOKES)
+    joke = new_joke(talk)
     say(talk, joke, request)
     told = [joke]
     while talk.left and talk.dice.chance(0.5):
@@ -53,7 +65,7 @@ def tell_joke(talk: Talk, request: Lines) -> None:
         elif kind == 2:
             talk.turn(LINES["groans"], LINES["sorry"])
         elif kind == 3:
-            told.append(talk.dice.choice([joke for joke in JOKES if joke not in told]))
+            told.append(new_joke(talk))
             say(talk, told[-1], LINES["more"])
         else:
             joke = talk.dice.choice(told)
@@ -111,7 +123,7 @@ def their_joke(talk: Talk) -> None:
 
 def ask_riddle(talk: Talk, request: Lines) -> None:
     """Add a riddle, the person's guesses (right, nearly right or wrong), a hint, giving up, and what follows."""
-    riddle = talk.dice.choice(RIDDLES)
+    riddle = new_riddle(talk)
     (talk.ask if request is LINES["riddle_requests"] else talk.turn)(request, RIDDLE, text=riddle.text, kind="riddle")
     while talk.left and talk.dice.chance(0.9):
         kind = talk.dice.weighted((3, 4, 1, 1.5, 2, 1))
@@ -129,7 +141,7 @@ def ask_riddle(talk: Talk, request: Lines) -> None:
         if kind in (0, 4) and talk.left and talk.dice.chance(0.3):
             talk.turn(LINES["solved"], LINES["after_riddle"])
         if kind == 5 or (kind in (0, 4) and talk.left and talk.dice.chance(0.4)):
-            riddle = talk.dice.choice([other for other in RIDDLES if other != riddle])
+            riddle = new_riddle(talk)
             talk.turn(LINES["more"], RIDDLE, text=riddle.text, kind="riddle")
         elif kind in (0, 4):
             return

@@ -1,38 +1,38 @@
 """Messages in many words, as people type them, that no grammar makes: the reply fits their kind, whatever they say.
 
-They are lines of `messages/*.txt`, in groups of one kind that have something in common: `# kind: what it is`, `> ` and
-what a reply to any of them may ask or add, then the messages.
+They are lines of `messages/*.txt`, in groups of one kind that have something in common: `# kind: what it is`, then the
+messages.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from grammar import Lines, choose, is_reserved
+from grammar import Dice, Lines, choose, is_reserved
 
 from smalltalk import words
+from smalltalk.evidence import Evidence
 from smalltalk.talk import Scene, Scenes, Talk
 
 TOPIC = "messages in many words"
 HELD_OUT = 25
 """one message in so many is held out"""
-FITTING = 0.45
-"""probability that a reply goes on with a sentence of the message's group, and not with one of its kind"""
 OPENING_ONLY = 0.1
 """probability that a reply goes on with nothing"""
-NEUTRAL, NEUTRAL_TO_SORROW = 0.06, 0.08
-"""probabilities that a reply to a statement takes no side, and where it may be sad, since comfort that nobody needs is
-the worst of wrong replies; were they higher, that would be the likeliest reply also where a model can tell the mood"""
+SUPPORTED = 0.4
+"""probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
+reply takes a side: see evidence.py"""
 JOINED = 0.12
 """probability that a question or a request follows a short statement in the same message"""
 LONGEST_JOINED = 9
 """in words"""
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
-WEIGHT = 780.0
-"""makes them a seventh of all turns"""
+WEIGHT = 1150.0
+"""makes them a fifth of all turns"""
 
 
 class Kind(NamedTuple):
@@ -49,8 +49,6 @@ class Message(NamedTuple):
 
     text: str
     kind: str
-    follow_ups: tuple[str, ...]
-    """what a reply to any message of its group may say after an opening"""
 
 
 _TABLES = words.table(__file__)
@@ -59,8 +57,13 @@ KINDS = {
     for entry in _TABLES["kind"]
 }
 NEUTRAL_REPLIES: list[str] = _TABLES["neutral"]
+UNKNOWN_REPLIES: list[str] = _TABLES["unknown"]
 MOODS = frozenset(_TABLES["moods"])
 """kinds of statements, to which also a neutral reply fits"""
+ALIKE: dict[str, frozenset[str]] = {kind: frozenset(kinds) for kinds in _TABLES["alike"] for kind in kinds}
+"""kinds of statements whose replies fit one another"""
+REMARKS = frozenset(_TABLES["remarks"])
+"""kinds of what is said in a conversation that has no mood"""
 ASKING = frozenset(_TABLES["asking"])
 """kinds of questions and requests: they decide what to reply, whatever was said before them"""
 FAREWELLS: list[str] = _TABLES["farewells"]
@@ -71,14 +74,11 @@ _GROUP = re.compile(r"# (\w+): ")
 def _read(path: Path) -> list[Message]:
     messages: list[Message] = []
     kind = ""
-    follow_ups: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if found := _GROUP.match(line):
-            kind, follow_ups = found[1], []
-        elif line.startswith("> "):
-            follow_ups.append(line.removeprefix("> "))
+            kind = found[1]
         elif line:
-            messages.append(Message(line, kind, tuple(follow_ups)))
+            messages.append(Message(line, kind))
     return messages
 
 
@@ -108,6 +108,45 @@ def fitting(kind: str) -> str:
     """Return a regular expression that is found in fitting replies to messages of the kind."""
     neutral = "|I see|tell me more" if kind in MOODS else ""
     return f"(?i)(?<![a-z])(?:{KINDS[kind].checked}{neutral})"
+
+
+@functools.cache
+def _evidence() -> Evidence:
+    return Evidence((message.text, message.kind) for message in TRAINED)
+
+
+@functools.cache
+def kinds_of(text: str, own: str = "") -> dict[str, float]:
+    """Return the probability of each kind for a text; `own` is its kind, if it is one of those to train on."""
+    return _evidence().of(text, own)
+
+
+def support(text: str, kind: str, own: str = "") -> float:
+    """Return the probability that a text is of a kind, or of one like it."""
+    found = kinds_of(text, own)
+    return sum(found[one] for one in sorted(ALIKE.get(kind, {kind})))
+
+
+def answer(text: str, *, asks: bool) -> Lines:
+    """Return what to reply to a text of no known kind: as the likeliest demands, if one is likely enough."""
+    found = kinds_of(text)
+    likeliest = max(sorted(ASKING if asks else MOODS | REMARKS), key=found.__getitem__)
+    if found[likeliest] < SUPPORTED:
+        return UNKNOWN_REPLIES if asks else NEUTRAL_REPLIES
+    return f"{KINDS[likeliest].opening} {KINDS[likeliest].more}"
+
+
+def _reply(dice: Dice, message: Message, *, held_out: bool) -> Lines:
+    """Return what to reply: as its kind demands, as far as the words of the message tell the kind."""
+    kind = KINDS[message.kind]
+    if support(message.text, message.kind, "" if held_out else message.kind) < SUPPORTED:
+        if message.kind in MOODS:
+            return NEUTRAL_REPLIES
+        if message.kind in ASKING:
+            return UNKNOWN_REPLIES
+    if dice.chance(OPENING_ONLY) and message.kind not in ("despair", "ask_self"):
+        return kind.opening
+    return f"{kind.opening} {kind.more}"
 
 
 def _fits(kind: str, talk: Talk) -> bool:
@@ -145,24 +184,15 @@ def leave(talk: Talk) -> None:
 
 
 def say(talk: Talk) -> None:
-    """Add a message, and a reply of its kind that may ask about what its group has in common."""
+    """Add a message, and a reply of its kind."""
     messages = HELD_OUT_MESSAGES if talk.held_out else TRAINED
     message = talk.dice.choice(messages)
     while not _fits(message.kind, talk):
         message = talk.dice.choice(messages)
-    kind = KINDS[message.kind]
-    reply: Lines = f"{kind.opening} {kind.more}"
-    neutral = NEUTRAL_TO_SORROW if message.kind == "sad" else NEUTRAL
     text = message.text
     if message.kind in ASKING and talk.dice.chance(JOINED):
         text = _after_statement(talk, text)
-    if message.kind in MOODS and talk.dice.chance(neutral):
-        reply = NEUTRAL_REPLIES
-    elif talk.dice.chance(FITTING):
-        reply = [f"{kind.opening} {line}" for line in message.follow_ups]
-    elif talk.dice.chance(OPENING_ONLY) and message.kind not in ("despair", "ask_self"):
-        reply = kind.opening
-    talk.add_message(text, reply)
+    talk.add_message(text, _reply(talk.dice, message, held_out=talk.held_out))
 
 
 SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),)

@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "b198f27b95ffe487248f0efd168e25c81c850fd75a4a89ec885b472d09cfb1e9"
+    assert hashlib.sha256(text).hexdigest() == "c54ca986bc472149e53511e555747609bf22771ac8e933274af2d3a1cef686d3"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -203,7 +203,7 @@ def test_what_was_said_in_passing_is_not_made_up(programs: None) -> None:
     assert all(forgot.fullmatch(turn.assistant) for turn in asked)
 
 
-def test_messages_are_typed_once_and_have_a_fitting_group(programs: None) -> None:
+def test_messages_are_typed_once_and_are_of_a_known_kind(programs: None) -> None:
     from smalltalk import messages
 
     assert len(messages.MESSAGES) > 10_000
@@ -212,10 +212,54 @@ def test_messages_are_typed_once_and_have_a_fitting_group(programs: None) -> Non
     for message in messages.MESSAGES:
         assert message.kind in messages.KINDS
         assert not re.search(r"[|()<>{}\\\t]", message.text), message
-        assert 1 < len(message.follow_ups) < 6, message
-        for line in message.follow_ups:
-            assert re.fullmatch(r"[A-Z].*[.!?]", line), line
-            assert len(line.split()) <= 12, line
+
+
+def test_evidence_is_naive_bayes_that_leaves_the_text_itself_out(programs: None) -> None:
+    """Against the formula, with products in place of sums of logarithms; the text is no part of what is counted."""
+    from smalltalk.evidence import SMOOTHING, TRUST, Evidence, features
+
+    examples = [
+        ("my dog died", "sad"),
+        ("my cat died today", "sad"),
+        ("we lost the house", "sad"),
+        ("my dog won a cup!", "glad"),
+        ("we won the cup today", "glad"),
+    ]
+    evidence = Evidence(examples)
+    for left_out in range(len(examples)):
+        text, own = examples[left_out]
+        others = [example for at, example in enumerate(examples) if at != left_out]
+        odds = {}
+        for label in ("sad", "glad"):
+            texts = [features(said) for said, its in others if its == label]
+            odds[label] = len(texts) / len(others)
+            for feature in features(text):
+                overall = sum(feature in features(said) for said, _ in others) / len(others)
+                if overall:
+                    seen = sum(feature in found for found in texts)
+                    likelihood = (seen + SMOOTHING * overall) / (len(texts) + SMOOTHING) / overall
+                    odds[label] *= likelihood**TRUST
+        expected = {label: value / sum(odds.values()) for label, value in odds.items()}
+        assert evidence.of(text, own) == pytest.approx(expected)
+        assert Evidence(others).of(text) == pytest.approx(expected)
+    assert evidence.of("the dog died")["sad"] > 0.6 > evidence.of("we won!")["sad"]
+
+
+def test_replies_take_no_side_where_other_messages_do_not_support_it(programs: None) -> None:
+    from grammar import pattern
+    from smalltalk import make, messages
+
+    known = {re.sub(r"\W", "", message.text.lower()): message for message in messages.TRAINED}
+    neutral = re.compile("|".join(pattern(reply, {}) for reply in messages.NEUTRAL_REPLIES))
+    sides = Counter[tuple[bool, bool]]()
+    for turns in make.conversations(2_000, 1):
+        for turn in turns:
+            message = known.get(re.sub(r"\W", "", turn.user.lower())) if turn.topic == messages.TOPIC else None
+            if message and message.kind in messages.MOODS:
+                supported = messages.support(message.text, message.kind, message.kind) >= messages.SUPPORTED
+                sides[supported, not neutral.fullmatch(turn.assistant)] += 1
+    assert sides[True, True] > sides[False, False] > 100
+    assert sides[True, False] == sides[False, True] == 0
 
 
 def test_replies_to_messages_pass_the_check_of_their_kind(programs: None) -> None:
@@ -309,7 +353,7 @@ def test_people_say_many_different_things(large: bytes) -> None:
 
 def test_no_reply_dominates(large: bytes) -> None:
     replies = Counter(assistant for _, assistant in turns(large))
-    assert replies.most_common(1)[0][1] < 0.005 * replies.total()
+    assert replies.most_common(1)[0][1] < 0.01 * replies.total()
 
 
 def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(programs: None) -> None:
