@@ -55,7 +55,7 @@ MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "produ
 SLOTS = frozenset((*THINGS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
 _SENTENCES = re.compile(r"(.+?[.!?]) (.+)")
 _ASKS = re.compile(
-    r"(?i)(who|whose|what|when|where|why|which|how|do|does|did|are|is|was|were|can|could|will|would|have|has|should|"
+    r"(?i)((who|what|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|have|has|should|"
     r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"
 )
 Dialogue = tuple[tuple[str, str], ...]

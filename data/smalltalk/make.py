@@ -41,7 +41,7 @@ SHARES = {
     others: 1.3,
     wishes: 3.2,
     unknown: 4.8,
-    chatter: 0.6,
+    chatter: 0.15,
 }
 """modules, and by how much the weights of their scenes are multiplied, if they are"""
 MODULES = (

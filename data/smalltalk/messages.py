@@ -22,11 +22,13 @@ HELD_OUT = 25
 """one message in so many is held out"""
 OPENING_ONLY = 0.1
 """probability that a reply goes on with nothing"""
-SUPPORTED = 0.4
+SUPPORTED = 0.33
 """probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
 reply takes a side: see evidence.py"""
 JOINED = 0.12
 """probability that a question or a request follows a short statement in the same message"""
+GREETED, SIGHED, GREETED_BACK = 0.2, 0.1, 0.7
+"""probabilities that a statement at the beginning follows a greeting or a sigh, and that the greeting is returned"""
 LONGEST_JOINED = 9
 """in words"""
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
@@ -66,6 +68,8 @@ REMARKS = frozenset(_TABLES["remarks"])
 """kinds of what is said in a conversation that has no mood"""
 ASKING = frozenset(_TABLES["asking"])
 """kinds of questions and requests: they decide what to reply, whatever was said before them"""
+GREETINGS: list[str] = _TABLES["greeted"]
+SIGHS: list[str] = _TABLES["sighed"]
 FAREWELLS: list[str] = _TABLES["farewells"]
 THANKS: list[str] = _TABLES["thanks"]
 _GROUP = re.compile(r"# (\w+): ")
@@ -106,7 +110,7 @@ HELD_OUT_GOODBYES, TRAINED_GOODBYES = (
 
 def fitting(kind: str) -> str:
     """Return a regular expression that is found in fitting replies to messages of the kind."""
-    neutral = "|I see|tell me more" if kind in MOODS else ""
+    neutral = "|I see|I hear you|I'm with you|tell me (a little |)more" if kind in MOODS else ""
     return f"(?i)(?<![a-z])(?:{KINDS[kind].checked}{neutral})"
 
 
@@ -192,7 +196,15 @@ def say(talk: Talk) -> None:
     text = message.text
     if message.kind in ASKING and talk.dice.chance(JOINED):
         text = _after_statement(talk, text)
-    talk.add_message(text, _reply(talk.dice, message, held_out=talk.held_out))
+    reply = _reply(talk.dice, message, held_out=talk.held_out)
+    if not talk.turns and message.kind in MOODS | {"told"}:
+        if talk.dice.chance(GREETED):
+            text = f"{choose(talk.dice, GREETINGS)} {text}"
+            if talk.dice.chance(GREETED_BACK):
+                reply = [f"(Hello|Hi)! {line}" for line in ([reply] if isinstance(reply, str) else reply)]
+        elif talk.dice.chance(SIGHED):
+            text = f"{choose(talk.dice, SIGHS)} {text}"
+    talk.add_message(text, reply)
 
 
 SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),)

@@ -12,7 +12,7 @@ from grammar import pattern
 
 from smalltalk import fun, memory, messages, small_words, stories
 from smalltalk.situations import SAD, TALKING, Exchange, add, exchange, mood_of
-from smalltalk.talk import Talk, Turn
+from smalltalk.talk import Talk, Turn, last_sentence
 
 TOPICS = TOPIC, FOLLOW_UPS = "answers to its questions", "what people say of its last reply"
 ANSWERED, OFFER_ANSWERED, ACCEPTED = 0.5, 0.65, 0.75
@@ -52,11 +52,6 @@ FOLLOW_UPS_AFTER = tuple(
     for entry in TALKING["follows"]
 )
 YES, NO, ALL_RIGHT = (tuple(TALKING[name]) for name in ("accepting", "declining", "declined"))
-
-
-def last_sentence(reply: str) -> str:
-    """Return the last sentence of a reply."""
-    return re.split(r"(?<=[.!?]) ", reply)[-1]
 
 
 def _is_puzzle(reply: str) -> bool:

@@ -16,6 +16,8 @@ HELD_OUT_WORDINGS = ((60, 12), (8, 5))
 """pairs (least, every): with at least so many wordings, one in `every` is held out; with fewer, none"""
 SHORTEST_HELD_OUT = 4
 """in words; shorter wordings always belong to the training split"""
+REDRAWN = 6
+"""how often a reply is drawn again whose last sentence tinychat has said before in the conversation"""
 TRIES = 30
 PLAINEST = 0.15
 """probability of the plainest wording of a template, since people say it most often"""
@@ -52,6 +54,11 @@ def _held_out(templates: tuple[str, ...]) -> frozenset[str]:
     reserved = {wording for wording in long_enough if is_reserved(every, wording)}
     known = {word for wording in all_wordings - reserved for word in wording.split()}
     return frozenset(wording for wording in reserved if known.issuperset(wording.split()))
+
+
+def last_sentence(reply: str) -> str:
+    """Return the last sentence of a reply."""
+    return re.split(r"(?<=[.!?]) ", reply)[-1]
 
 
 class Turn(NamedTuple):
@@ -137,7 +144,11 @@ class Talk:
         value = values.get("v", "")
         if value and text.startswith(capital := value[0].upper() + value[1:]) and wording.startswith("<v>"):
             values = values | {"v": capital}  # as the person typed it, so that the model learns to copy
-        reply = fill(self.dice, assistant, values)
+        said = {last_sentence(turn.assistant) for turn in self.turns}
+        for _ in range(REDRAWN):
+            reply = fill(self.dice, assistant, values)
+            if last_sentence(reply) not in said:
+                break
         if not reply.startswith("tinychat"):
             reply = reply[0].upper() + reply[1:]
         self.turns.append(Turn(text, reply, self.topic, is_held_out(lines, wording), wording, assistant, values))
