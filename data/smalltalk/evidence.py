@@ -44,7 +44,7 @@ class Evidence:
         scores = {label: math.log(max(count, 1) / total) for label, count in texts.items()}
         unseen = {label: TRUST * math.log(SMOOTHING / (count + SMOOTHING)) for label, count in texts.items()}
         for feature in sorted(features(text)):
-            counts = self._with_feature.get(feature, {})
+            counts = self._with_feature.get(feature, Counter())
             found = sum(counts.values()) - bool(own)
             if found <= 0:
                 continue
