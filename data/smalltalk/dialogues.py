@@ -54,10 +54,6 @@ MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "produ
 """slots that replies take and whose values are made"""
 SLOTS = frozenset((*THINGS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
 _SENTENCES = re.compile(r"(.+?[.!?]) (.+)")
-_ASKS = re.compile(
-    r"(?i)((who|what|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|have|has|should|"
-    r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"
-)
 Dialogue = tuple[tuple[str, str], ...]
 """turns, each what the person types and the reply"""
 
@@ -123,7 +119,7 @@ def _reply(dice: Dice, before: str, said: str, reply: str) -> Lines:
         return f"{first} {messages.KINDS[kind].more}"
     if slots_of(first) or _FIRST_SENTENCES[first] >= COMMON or dice.chance(ANSWERED):
         return first
-    return messages.answer(said, asks=said.endswith("?") or bool(_ASKS.match(said)))
+    return messages.answer(said, asks=messages.asks(said))
 
 
 def play(talk: Talk) -> None:
@@ -139,9 +135,7 @@ def play(talk: Talk) -> None:
             joke = fun.new_joke(talk)
             values["joke"] = f"{joke.question} {joke.answer}"
         if "story" in made:
-            told = Talk(dice, 1)
-            stories.go(told, "story")
-            values["story"] = told.turns[0].assistant
+            values["story"] = stories.told(talk)
         if "riddle" in made:
             riddle = fun.new_riddle(talk)
             values |= {"riddle": f"{riddle.text} What am I?", "hint": riddle.hint, "answer": f"It is {riddle.answer}."}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from grammar import Lines, a
 
-from smalltalk import situations, tastes, words
+from smalltalk import messages, situations, tastes, words
 from smalltalk.talk import Scene, Scenes, Talk
 
 
@@ -32,6 +32,10 @@ class Kind(NamedTuple):
 _TABLES = words.table(__file__)
 
 
+TITLES, TITLED = ("Mr.", "Mrs.", "Ms", "Mr", "Mrs", "Dr.", "Miss"), 0.06
+"""what some put before their name, and how often"""
+IN_PASSING = 0.2
+"""probability that a fact is told among others"""
 SPECIAL = {"pet": "<p>", "town": "home town"}
 
 
@@ -59,12 +63,17 @@ def _kind(key: str, value: Callable[[Talk], str], table: str = "", thing: str = 
     return Kind(key, value, tell, acknowledgements, ask, answer, unknown, SPECIAL.get(key, key))
 
 
+def _own_name(talk: Talk) -> str:
+    title = talk.word(talk.dice.choice(TITLES))
+    return (f"{title} " if talk.dice.chance(TITLED) else "") + talk.new_name()
+
+
 def _pet_name(talk: Talk) -> str:
     return talk.word(talk.dice.choice(words.PET_NAMES)) if talk.dice.chance(0.5) else talk.new_name()
 
 
 KINDS: tuple[Kind, ...] = (
-    _kind("name", Talk.new_name),
+    _kind("name", _own_name),
     _kind("pet", _pet_name),
     _kind("number", lambda talk: str(talk.dice.between(1, talk.dice.choice((99, 99, 999, 9999))))),
     _kind("town", one_of(words.TOWNS, 0.3)),
@@ -95,6 +104,14 @@ def _new_value(talk: Talk, kind: Kind) -> str:
     return value
 
 
+def _in_passing(talk: Talk) -> tuple[str, str]:
+    """Return what stands before a fact and after it, where it is told among others."""
+    statement = talk.dice.choice(messages.HELD_OUT_FACTS if talk.held_out else messages.TRAINED_FACTS)
+    if talk.dice.chance(0.4):
+        return f"{statement}{'' if statement[-1] in '!)' else '.'} ", ""
+    return "", talk.dice.choice((". ", ", ", " and ", ", and ")) + statement
+
+
 def tell(talk: Talk, kind: Kind) -> None:
     """Add a turn in which the person tells a fact; telling the same kind again replaces it."""
     value = _new_value(talk, kind)
@@ -106,7 +123,9 @@ def tell(talk: Talk, kind: Kind) -> None:
     talk.facts[kind.key] = value
     if kind.key == "pet":
         talk.facts["pet kind"] = pet
-    talk.turn(templates, kind.acknowledgements, v=value, p=pet)
+    wording, values = talk.draw_wording(templates), {"v": value, "p": pet}
+    lead, end = _in_passing(talk) if talk.dice.chance(IN_PASSING) else ("", "")
+    talk.add_wording(wording, kind.acknowledgements, values, templates, lead=lead, end=end)
     talk.facts[kind.key] = talk.turns[-1].values["v"]
     if talk.left > 1 and talk.dice.chance(0.13):
         old, talk.facts[kind.key] = talk.facts[kind.key], _new_value(talk, kind)
@@ -197,7 +216,7 @@ def never_told(talk: Talk) -> None:
 
 def who_is(talk: Talk) -> None:
     """Add a question about a name, either told earlier or unknown."""
-    known = [kind for kind in KINDS if kind.key in talk.facts and kind.value == Talk.new_name and kind.key != "name"]
+    known = [kind for kind in KINDS if kind.key in talk.facts and kind.value == Talk.new_name]
     if known and talk.dice.chance(0.8):
         kind = talk.dice.choice(known)
         talk.ask(_TABLES["who"], _TABLES["whose"], v=talk.facts[kind.key], who=kind.thing)

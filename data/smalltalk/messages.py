@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from grammar import Dice, Lines, choose, is_reserved
 
-from smalltalk import words
+from smalltalk import fun, stories, words
 from smalltalk.evidence import Evidence
 from smalltalk.talk import Scene, Scenes, Talk
 
@@ -25,16 +26,16 @@ OPENING_ONLY = 0.1
 SUPPORTED = 0.33
 """probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
 reply takes a side: see evidence.py"""
-JOINED = 0.12
-"""probability that a question or a request follows a short statement in the same message"""
+JOINED, MOOD_JOINED = 0.12, 0.1
+"""probabilities that a question or a request, or news of a mood, follows a short statement in the same message"""
 GREETED, SIGHED, GREETED_BACK = 0.2, 0.1, 0.7
 """probabilities that a statement at the beginning follows a greeting or a sigh, and that the greeting is returned"""
 LONGEST_JOINED = 9
 """in words"""
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
-WEIGHT = 1150.0
-"""makes them a fifth of all turns"""
+WEIGHT = 1900.0
+"""makes them a quarter of all turns"""
 
 
 class Kind(NamedTuple):
@@ -68,10 +69,22 @@ REMARKS = frozenset(_TABLES["remarks"])
 """kinds of what is said in a conversation that has no mood"""
 ASKING = frozenset(_TABLES["asking"])
 """kinds of questions and requests: they decide what to reply, whatever was said before them"""
+WANTING = frozenset(_TABLES["wanting"])
+"""kinds of requests and pleas that are met, so that no reply has to say "I don't know"; drawn twice as often"""
+MADE: dict[str, Callable[[Talk], str]] = {
+    "want_joke": lambda talk: "{0.question} {0.answer}".format(fun.new_joke(talk)),
+    "want_riddle": lambda talk: f"{fun.new_riddle(talk).text} What am I?",
+    "want_story": stories.told,
+}
+"""kinds of requests whose reply is not of `messages.toml`"""
 GREETINGS: list[str] = _TABLES["greeted"]
 SIGHS: list[str] = _TABLES["sighed"]
 FAREWELLS: list[str] = _TABLES["farewells"]
 THANKS: list[str] = _TABLES["thanks"]
+_ASKS = re.compile(
+    r"(?i)((who|what|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|have|has|should|"
+    r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"
+)
 _GROUP = re.compile(r"# (\w+): ")
 
 
@@ -91,18 +104,25 @@ HELD_OUT_MESSAGES = [message for message in MESSAGES if is_reserved(HELD_OUT, me
 TRAINED = [message for message in MESSAGES if not is_reserved(HELD_OUT, message.text)]
 
 
-def _statements(messages: list[Message]) -> list[str]:
+HELD_OUT_DRAWN, TRAINED_DRAWN = (
+    messages + [message for message in messages if message.kind in WANTING] for messages in (HELD_OUT_MESSAGES, TRAINED)
+)
+
+
+def _statements(messages: list[Message], *kinds: str) -> list[str]:
     """Return the short messages that state something, as the beginnings of longer ones."""
     return [
         message.text.rstrip(".")
         for message in messages
-        if message.kind in ("plan", "told", "glad", "funny", "annoyed", "bye")
-        and len(message.text.split()) <= LONGEST_JOINED
-        and not message.text.endswith("?")
+        if message.kind in kinds and len(message.text.split()) <= LONGEST_JOINED and not message.text.endswith("?")
     ]
 
 
-HELD_OUT_STATEMENTS, TRAINED_STATEMENTS = _statements(HELD_OUT_MESSAGES), _statements(TRAINED)
+HELD_OUT_STATEMENTS, TRAINED_STATEMENTS = (
+    _statements(messages, "plan", "told", "glad", "funny", "annoyed", "bye")
+    for messages in (HELD_OUT_MESSAGES, TRAINED)
+)
+HELD_OUT_FACTS, TRAINED_FACTS = (_statements(messages, "told") for messages in (HELD_OUT_MESSAGES, TRAINED))
 HELD_OUT_GOODBYES, TRAINED_GOODBYES = (
     [message.text for message in messages if message.kind == "bye"] for messages in (HELD_OUT_MESSAGES, TRAINED)
 )
@@ -112,6 +132,11 @@ def fitting(kind: str) -> str:
     """Return a regular expression that is found in fitting replies to messages of the kind."""
     neutral = "|I see|I hear you|I'm with you|tell me (a little |)more" if kind in MOODS else ""
     return f"(?i)(?<![a-z])(?:{KINDS[kind].checked}{neutral})"
+
+
+def asks(text: str) -> bool:
+    """Return whether a text asks for something, by its first word and its end."""
+    return text.endswith("?") or bool(_ASKS.match(text))
 
 
 @functools.cache
@@ -162,9 +187,12 @@ def _fits(kind: str, talk: Talk) -> bool:
     return bool(talk.turns) or kind not in LATER
 
 
-def _after_statement(talk: Talk, text: str) -> str:
+def _after_statement(talk: Talk, text: str, *, of_no_mood: bool = False) -> str:
     """Return the text behind a short statement."""
-    statement = talk.dice.choice(HELD_OUT_STATEMENTS if talk.held_out else TRAINED_STATEMENTS)
+    if of_no_mood:
+        statement = talk.dice.choice(HELD_OUT_FACTS if talk.held_out else TRAINED_FACTS)
+    else:
+        statement = talk.dice.choice(HELD_OUT_STATEMENTS if talk.held_out else TRAINED_STATEMENTS)
     if statement[-1] in "!)":
         return f"{statement} {text}"
     return statement + talk.dice.choice((". ", ". ", ", ", "... ")) + text
@@ -189,13 +217,18 @@ def leave(talk: Talk) -> None:
 
 def say(talk: Talk) -> None:
     """Add a message, and a reply of its kind."""
-    messages = HELD_OUT_MESSAGES if talk.held_out else TRAINED
-    message = talk.dice.choice(messages)
+    drawn = HELD_OUT_DRAWN if talk.held_out else TRAINED_DRAWN
+    message = talk.dice.choice(drawn)
     while not _fits(message.kind, talk):
-        message = talk.dice.choice(messages)
+        message = talk.dice.choice(drawn)
     text = message.text
-    if message.kind in ASKING and talk.dice.chance(JOINED):
+    if message.kind in ASKING | WANTING and talk.dice.chance(JOINED):
         text = _after_statement(talk, text)
+    elif message.kind in MOODS and talk.dice.chance(MOOD_JOINED):
+        text = _after_statement(talk, text, of_no_mood=True)
+    if message.kind in MADE:
+        talk.add_message(text, MADE[message.kind](talk))
+        return
     reply = _reply(talk.dice, message, held_out=talk.held_out)
     if not talk.turns and message.kind in MOODS | {"told"}:
         if talk.dice.chance(GREETED):

@@ -1,52 +1,108 @@
-"""Questions for anything that the person said some turns ago, which tinychat says it did not keep.
+"""Questions for anything that the person said some turns ago, which are answered with their own words.
 
-No list of facts can hold all that people tell in passing. So a question is built from the words of an earlier message,
-whatever it was about. Models of this size quote the wrong message, or words that nobody said (see EXPERIMENTS.md), so
-the reply is an honest one; what they can keep in mind are the facts of `memory` and `others`.
+No list of facts can hold all that people tell in passing. So questions are built from the words of an earlier message,
+or written for one (`recall.txt`), and the reply quotes the part that answers. Questions that share no word with what
+was said are answered by "I'm not sure any more" (see `ask_back` in `messages.toml`).
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import NamedTuple
 
-from grammar import listed
+from grammar import is_reserved, listed
 
 from smalltalk import chatter, messages, others, words
 from smalltalk.situations import NEWS, SITUATIONS
-from smalltalk.talk import Talk, Turn
+from smalltalk.talk import Scene, Scenes, Talk, Turn
 
 _TABLES = words.table(__file__)
-RECALLED, NEVER, FROM_NOTHING = 0.15, 0.12, 0.015
+RECALLED, NEVER, FROM_NOTHING = 0.25, 0.12, 0.015
 """probabilities that the person asks for something that they said, or then for what they did not; the latter also where
 they have told nothing"""
-SHORTEST, LONGEST = 4, 16
+ASKED_NOW = 0.4
+"""probability that a question that was written for an earlier message is asked at this turn"""
+SHORTEST, LONGEST = 4, 30
 """in words: a message that is asked for"""
+HELD_OUT = 25
+"""one of the messages that questions are written for is held out, of so many"""
+LEAST_QUOTED, QUOTED_ON = 3, 8
+"""in words: a quote reaches back further if it would be shorter than the first, and ends after so many more than the
+word that was asked for"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
+ANCHORS = frozenset(listed(_TABLES["anchors"]))
+"""words with which a quote begins"""
+JOINS = frozenset(listed(_TABLES["joins"]))
+"""words before which it ends"""
+ANSWER = 'You said: "<v>".'
+BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
+"""verbs of the past, and what questions make of them (what did i buy?)"""
 _TIME = re.compile(rf"\b(?:{'|'.join(listed(_TABLES['times'], ','))})\b")
-_NOUN = re.compile(r"\b(my|our|the|a|an|his|her|their|some) ((?:new|old|big|little|small|best|first|late) )?([a-z]+)\b")
+_NOUN = re.compile(
+    rf"\b(my|our|the|a|an|his|her|their|some) ((?:(?:{'|'.join(listed(_TABLES['adjectives']))}) )*)([a-z]+)\b"
+)
 _I_DID = re.compile(r"(?:i|we) ([a-z]+(?: (?:to|up|out|at|for|about|into|on|in|with))?)(?: (.+))?")
 _OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )?[a-z]+|[a-z]+) ([a-z]+(?:'s)?)(?: (.+))?")
 _PERSONAL = re.compile(r"(?:i|im|ive|we|it|its|there|this|that|you|what|how|who|let|please|say|tell|give)\b")
-KINDS = ("about", "named", "what", "whole", "subject", "time", "never")
+_SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
+_WORD = re.compile(r"[\w'-]+")
+KINDS = ("about", "named", "what", "did", "whole", "subject", "time", "never")
 TOPICS = {kind: f"said before: {kind}" for kind in KINDS}
-TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS} | {
-    scene.topic for module in (chatter, others) for scene in module.SCENES
-}
+WRITTEN = "said before, in other words"
+TOLD = (
+    {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS}
+    | {scene.topic for module in (chatter, others) for scene in module.SCENES}
+    | {messages.TOPIC}
+)
 """topics of what people tell"""
+
+
+class Told(NamedTuple):
+    """A message, the part of it that answers questions, and these."""
+
+    text: str
+    part: str
+    questions: tuple[str, ...]
+
+
+def _read(path: Path) -> list[Told]:
+    blocks = (block.splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n"))
+    return [Told(text, part.strip("[]"), tuple(questions)) for text, part, *questions in blocks]
+
+
+ALL = _read(Path(__file__).with_suffix(".txt"))
+HELD_OUT_TOLD = [told for told in ALL if is_reserved(HELD_OUT, told.text)]
+TRAINED = [told for told in ALL if not is_reserved(HELD_OUT, told.text)]
+
+
+def tell(talk: Talk) -> None:
+    """Add a message for which questions are written, one of them to be asked some turns later."""
+    told = talk.dice.choice(HELD_OUT_TOLD if talk.held_out else TRAINED)
+    marked = told.text.replace(told.part, f"{{{told.part}}}", 1)
+    talk.add_message(marked, messages.answer(told.text, asks=False))
+    found = re.search(re.escape(talk.word(told.part)), talk.turns[-1].user, re.IGNORECASE)
+    if found:
+        talk.to_ask.append((talk.dice.choice(told.questions), found[0]))
 
 
 def ask(talk: Talk) -> bool:
     """Perhaps add a question for an earlier message; return whether there is one."""
-    told = [questions for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
+    if talk.to_ask and len(talk.turns) > 1 and (talk.left == 1 or talk.dice.chance(ASKED_NOW)):
+        question, part = talk.to_ask.pop(0)
+        talk.topic = WRITTEN
+        talk.add_message(question, ANSWER, v=_unshouted(part))
+        return True
+    told = [(turn, questions) for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
     if not talk.dice.chance(RECALLED if told else FROM_NOTHING):
         return False
     if not told or talk.dice.chance(NEVER):
         return _ask_in_vain(talk)
-    kind, values = talk.dice.choice(talk.dice.choice(told))
+    turn, questions = talk.dice.choice(told)
+    kind, values = talk.dice.choice(questions)
     talk.topic = TOPICS[kind]
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
-    forgot = messages.KINDS["ask_back"]
-    talk.ask(template, f"{forgot.opening} {forgot.more}", **values)
+    talk.ask(template, ANSWER, **values, v=_unshouted(quote(turn.user, values["key"])))
     return True
 
 
@@ -62,39 +118,75 @@ def _ask_in_vain(talk: Talk) -> bool:
 def _is_told(turn: Turn) -> bool:
     """Return whether a message tells something that one may ask for."""
     count = len(turn.user.split())
-    return SHORTEST <= count <= LONGEST and turn.topic in TOLD and not re.search(r'["?/()|<>]', _quoted(turn.user))
+    if messages.asks(turn.user) or re.search(r'["?/()|<>]', turn.user):
+        return False
+    return SHORTEST <= count <= LONGEST and turn.topic in TOLD
 
 
-def _quoted(text: str) -> str:
-    """Return a message without what stands at its end, and is no word."""
-    return re.sub(r"[^\w)]+$", "", text)
+def _unshouted(text: str) -> str:
+    return text.lower() if text.isupper() else text
+
+
+def quote(text: str, key: str) -> str:
+    """Return the part of a text around its word `key`.
+
+    It begins at the pronoun before that may be a subject, or else with its sentence, and ends with its clause.
+    """
+    for sentence in _SENTENCE.finditer(text):
+        spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence[0])]
+        said = [sentence[0][start:end].lower() for start, end in spans]
+        if key in said:
+            break
+    else:
+        raise ValueError(f"{key!r} is no word of {text!r}")
+    at = said.index(key)
+    end = at
+    while end + 1 < len(said) and end - at < QUOTED_ON:
+        if "," in sentence[0][spans[end][1] : spans[end + 1][0]] or (end > at and said[end + 1] in JOINS):
+            break
+        end += 1
+    begin = at
+    while begin > 0 and (end - begin + 1 < LEAST_QUOTED or said[begin] not in ANCHORS):
+        begin -= 1
+    return sentence[0][spans[begin][0] : spans[end][1]]
 
 
 def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Return templates of questions for a message, each with its values."""
+    """Return templates of questions for a message, each with its values; `key` is the word around which to quote."""
     found: list[tuple[str, dict[str, str]]] = []
-    said = re.sub(r"[^\w' -]+", " ", _quoted(text).lower()).split()
-    while said and said[0] in LEADS:
-        said = said[1:]
-    line = " ".join(said)
-    time = _TIME.search(line)
-    when = time[0] if time else ""
-    timeless = " ".join(_TIME.sub(" ", line).split())
-    for phrase_found in _NOUN.finditer(line):
-        article, adjective, noun = phrase_found.groups()
-        if noun not in COMMON and len(noun) > 2:
-            phrase = f"{'the' if article in ('a', 'an', 'some') else article} {adjective or ''}{noun}"
-            found.append(("about", {"np": phrase, "noun": noun}))
-    for name in re.findall(r"(?<=[a-z] )[A-Z][a-z]{2,}", text):
-        found += [("named", {"name": name})] * 2
-    other = None if _PERSONAL.match(timeless) else _OTHER.fullmatch(timeless)
-    if (match := _I_DID.fullmatch(timeless)) and match[1].split()[0] not in COMMON:
-        values = {"s": timeless.split()[0], "verb": match[1], "object": match[2] or "", "when": when}
-        found += [("what", values)] * 2
-        if match[2]:
-            found += [("whole", values)] * 2
-    elif other and other[3] and other[1].split()[-1] not in COMMON:
-        found += [("subject", {"who": other[1], "verb": other[2], "rest": f"{other[2]} {other[3]}"})] * 3
-    if when:
-        found.append(("time", {"when": when}))
+    for sentence in _SENTENCE.findall(text):
+        said = [word.lower() for word in _WORD.findall(sentence)]
+        while said and said[0] in LEADS:
+            said = said[1:]
+        line = " ".join(said)
+        time = _TIME.search(line)
+        when = time[0] if time else ""
+        timeless = " ".join(_TIME.sub(" ", line).split())
+        for phrase_found in _NOUN.finditer(line):
+            article, adjective, noun = phrase_found.groups()
+            if noun not in COMMON and len(noun) > 2 and noun in said:
+                phrase = f"{'the' if article in ('a', 'an', 'some') else article} {adjective}{noun}"
+                found.append(("about", {"np": phrase, "noun": noun, "key": noun}))
+        for name in re.findall(r"(?<=[a-z] )[A-Z][a-z]{2,}\b", sentence):
+            if name.lower() in said:
+                found += [("named", {"name": name, "key": name.lower()})] * 2
+        other = None if _PERSONAL.match(timeless) else _OTHER.fullmatch(timeless)
+        if (match := _I_DID.fullmatch(timeless)) and match[1].split()[0] not in COMMON:
+            verb = match[1].split()[0]
+            values = {"s": timeless.split()[0], "verb": match[1], "object": match[2] or "", "when": when, "key": verb}
+            found += [("what", values)] * 2
+            if verb in BASES:
+                base = match[1].replace(verb, BASES[verb], 1)
+                found += [("did", {**values, "base": base, "object": match[2] or "that"})] * 3
+            if match[2] and len(match[2].split()) < 7:
+                found += [("whole", values)] * 2
+        elif other and other[3] and other[2] not in COMMON and other[2] in said and len(other[3].split()) < 7:
+            found += [
+                ("subject", {"who": other[1], "verb": other[2], "rest": f"{other[2]} {other[3]}", "key": other[2]})
+            ] * 3
+        if when and when.split()[-1] in said:
+            found.append(("time", {"when": when, "key": when.split()[-1]}))
     return found
+
+
+SCENES: Scenes = (Scene(WRITTEN, 320.0, tell),)

@@ -38,6 +38,13 @@ def go(talk: Talk, request: Lines, hero: str = "", name: str = "", *, asks: bool
             )
 
 
+def told(talk: Talk) -> str:
+    """Return a story about any hero."""
+    alone = Talk(talk.dice, 1)
+    go(alone, "story")
+    return alone.turns[0].assistant
+
+
 def story(talk: Talk) -> None:
     """Add a request for a story about any hero or a named one."""
     hero = talk.dice.choice(HEROES if talk.dice.chance(0.7) else words.ANIMALS + words.THINGS)

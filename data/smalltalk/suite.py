@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from grammar import Dice, pattern
 
-from smalltalk import make, memory, messages, words
+from smalltalk import make, memory, messages, recall, words
 from smalltalk.talk import Scene, Talk, Turn
 from smalltalk.wishes import WISHES, Wish
 
@@ -126,6 +126,18 @@ def memory_checks(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int
         yield {"group": group, "say": [turn.user for turn in talk.turns], "pattern": rf"(?i)(?<!\w){value}(?!\w)"}
 
 
+def recall_checks(group: str, topics: Container[str], count: int) -> Iterator[Check]:
+    """Yield checks for what was said in passing: the reply must quote the words that answer."""
+    for turns in make.conversations(TRIES * count, SEED, held_out=True):
+        for at, turn in enumerate(turns):
+            if turn.topic in topics and turn.assistant.startswith(recall.ANSWER[:8]):
+                said = [earlier.user for earlier in turns[: at + 1]]
+                yield {"group": group, "say": said, "pattern": f"(?i){pattern(('<v>',), turn.values)}"}
+                count -= 1
+                if not count:
+                    return
+
+
 def message_checks(count: int) -> Iterator[Check]:
     """Yield checks of messages in many words: the reply must fit their kind, of which each has its share."""
     every = len(messages.HELD_OUT_MESSAGES) / count
@@ -157,6 +169,8 @@ def checks(seed: int = SEED) -> Iterator[Check]:
         yield from memory_checks(dice, f"a name, {gap} turns later", names, gap, 150)
         yield from memory_checks(dice, f"a favourite, {gap} turns later", favourites, gap, 120)
         yield from memory_checks(dice, f"other facts, {gap} turns later", others, gap, 80)
+    yield from recall_checks("what was said, by its words", frozenset(recall.TOPICS.values()), 100)
+    yield from recall_checks("what was said, in other words", {recall.WRITTEN}, 100)
     yield from message_checks(400)
     yield from topic_checks(dice, "spelling and saying back", ("spelling", "saying back"), 80, matches_templates)
     yield from command_checks(dice)

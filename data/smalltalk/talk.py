@@ -92,6 +92,8 @@ class Talk:
         self.topic = ""
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
+        self.to_ask: list[tuple[str, str]] = []
+        """questions of `recall` for later, each with what it is to be answered by"""
         self.topics_told: set[str] = set()
         """what `others` has told of"""
 
@@ -121,9 +123,9 @@ class Talk:
         """Add one turn from a wording that was drawn from the templates of the user."""
         self._add(lead + insert(wording, values, mark=True) + end, assistant, values, wording, user)
 
-    def add_message(self, text: str, assistant: Lines) -> None:
+    def add_message(self, text: str, assistant: Lines, **values: str) -> None:
         """Add one turn from a message that is of the split of this conversation, and no template."""
-        self._add(text, assistant, {}, text, ())
+        self._add(text, assistant, values, text, ())
         self.turns[-1] = self.turns[-1]._replace(is_held_out=self.held_out)
 
     def draw_wording(self, lines: Lines) -> str:

@@ -32,6 +32,8 @@ LEADS: dict[bool, tuple[list[str], list[str]]] = {
 """lead-ins and endings of what people tell, and of what they say of the talk itself"""
 FACES = words.named(_FILE["faces"])
 """what people add, by the mood"""
+STRETCH, STRETCHED = 0.03, (3, 12)
+"""probability that a careless person stretches a word, and how often a letter is repeated then"""
 _WORD = re.compile(r"\{[^}]*\}|[\w']+")
 _SYNONYM = re.compile(rf"\{{[^}}]*\}}|(?<![\w'-])(?:{'|'.join(sorted(SYNONYMS, key=len, reverse=True))})(?![\w'-])")
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
@@ -48,6 +50,17 @@ def slip(dice: Dice, word: str) -> str:
     if kind == 2:
         return word[:index] + word[index] + word[index:]
     return word[:index] + NEAR.get(word[index], word[index]) + word[index + 1 :]
+
+
+def stretch(dice: Dice, text: str) -> str:
+    """Repeat the last letter or the vowel of a word outside braces: “hiiii”, “sooo”."""
+    words_outside = [found for found in _WORD.finditer(text) if found[0].isalpha()]
+    if not words_outside:
+        return text
+    found = dice.choice(words_outside)
+    vowels = [at for at, letter in enumerate(found[0]) if letter in "aeiouy"]
+    at = found.start() + (dice.choice(vowels) if vowels and dice.chance(0.6) else len(found[0]) - 1)
+    return text[:at] + text[at] * dice.between(*STRETCHED) + text[at + 1 :]
 
 
 def reword(dice: Dice, text: str, rate: float = SYNONYM_RATE) -> str:
@@ -95,6 +108,8 @@ def write(dice: Dice, style: str, text: str) -> str:
         return text.replace("{", "").replace("}", "")
     if style == "sloppy":
         text = misspell(dice, text, 0.12)
+    if dice.chance(STRETCH):
+        text = stretch(dice, text)
     text = text.replace("{", "").replace("}", "")
     text = text.upper() if style == "shout" else text.lower()
     if dice.chance(0.55):

@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "c78179dc2595f512cc39e7ef4624aafa47342650d07744286b04b956f6f6e7cb"
+    assert hashlib.sha256(text).hexdigest() == "aca5a46460d47b87b19ecc695522063cce661cbe205a4e286aca01d524c07c14"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -188,19 +188,86 @@ def test_names_of_pets_and_others_are_remembered_as_they_were_told(large: bytes)
     assert asked > 1000
 
 
-def test_what_was_said_in_passing_is_not_made_up(programs: None) -> None:
-    from grammar import pattern
-    from smalltalk import make, messages, recall
+def test_what_was_said_in_passing_is_quoted_word_for_word(large: bytes) -> None:
+    quoted = 0
+    for talk in conversations(large):
+        said: list[str] = []
+        for message in talk:
+            if message["role"] == "user":
+                said.append(message["content"].lower())
+            elif found := re.fullmatch(r'You said: "(.+)"\.', message["content"]):
+                quoted += 1
+                assert any(found[1].lower() in earlier for earlier in said[:-1]), talk
+                assert len(found[1].split()) <= 30, talk
+    assert quoted > 500
 
-    forgot = re.compile(f"(?:{pattern(messages.KINDS['ask_back'].opening, {})}) .+")
-    asked = [
-        turn
-        for turns in make.conversations(10_000, 1)
-        for turn in turns
-        if turn.topic in recall.TOPICS.values() and turn.topic != recall.TOPICS["never"]
-    ]
-    assert len(asked) > 100
-    assert all(forgot.fullmatch(turn.assistant) for turn in asked)
+
+@pytest.mark.parametrize(
+    ("text", "key", "quoted"),
+    [
+        (
+            "Lunch break. I drive a forklift at a warehouse, six years now.",
+            "forklift",
+            "I drive a forklift at a warehouse",
+        ),
+        ("it's my best mate Darren and he is late", "mate", "it's my best mate Darren"),
+        ("we had lasagne for dinner with mum because it rained", "dinner", "we had lasagne for dinner with mum"),
+        ("my taxi leaves at 5:30, so hurry", "taxi", "my taxi leaves at 5:30"),
+        ("Two men asked me to dance", "men", "Two men asked me to dance"),
+        (
+            "the long road to the sea and over the hills and far away to nowhere",
+            "sea",
+            "the long road to the sea and over the hills",
+        ),
+    ],
+)
+def test_a_quote_is_the_clause_around_a_word(programs: None, text: str, key: str, quoted: str) -> None:
+    from smalltalk import recall
+
+    assert recall.quote(text, key) == quoted
+
+
+def test_each_question_of_a_table_is_answered_by_a_part_of_its_message(programs: None) -> None:
+    from smalltalk import recall
+
+    assert len(recall.TRAINED) > 1_000
+    assert len(recall.HELD_OUT_TOLD) > 30
+    for told in recall.ALL:
+        assert told.part in told.text, told
+        assert told.questions, told
+        assert not re.search(r'["|()<>{}\[\]\\]', "".join((told.text, *told.questions))), told
+
+
+def test_stretched_words_keep_their_letters(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import typing_style
+
+    text = "i am so happy for {hannah}"
+    stretched = {typing_style.stretch(Dice(f"stretch {number}"), text) for number in range(200)}
+    assert len(stretched) > 20
+    for line in stretched:
+        assert line.endswith("{hannah}")
+        assert re.sub(r"(.)\1{2,}", r"\1", line) == text, line  # "pp" of happy stays
+
+
+def test_requests_for_a_joke_a_riddle_or_a_story_are_met(programs: None) -> None:
+    from smalltalk import fun, make, messages
+
+    known = {re.sub(r"\W", "", message.text.lower()): message.kind for message in messages.TRAINED}
+    jokes = {f"{joke.question} {joke.answer}" for joke in fun.JOKES}
+    met = Counter[str]()
+    for turns in make.conversations(3_000, 1):
+        for turn in turns:
+            kind = known.get(re.sub(r"\W", "", turn.user.lower())) if turn.topic == messages.TOPIC else None
+            if kind in messages.MADE:
+                met[kind] += 1
+                fits = {
+                    "want_joke": turn.assistant in jokes,
+                    "want_riddle": turn.assistant.endswith("What am I?"),
+                    "want_story": bool(re.match("Once there was|There once was|There was once", turn.assistant)),
+                }
+                assert fits[kind], turn
+    assert met.keys() == messages.MADE.keys()
 
 
 def test_messages_are_typed_once_and_are_of_a_known_kind(programs: None) -> None:
@@ -267,14 +334,15 @@ def test_replies_to_messages_pass_the_check_of_their_kind(programs: None) -> Non
     from smalltalk import messages
 
     for name, kind in messages.KINDS.items():
-        for opening in wordings(kind.opening):
+        for opening in wordings(kind.opening) if name not in messages.MADE else ():
             assert re.search(messages.fitting(name), opening), (name, opening)
 
 
 def test_replies_seldom_end_as_one_before(large: bytes) -> None:
     again = total = 0
     for talk in conversations(large):
-        endings = [re.split(r"(?<=[.!?]) ", message["content"])[-1] for message in talk[1::2]]
+        replies = [message["content"] for message in talk[1::2] if not message["content"].startswith("You said")]
+        endings = [re.split(r"(?<=[.!?]) ", reply)[-1] for reply in replies]
         again += len(endings) - len(set(endings))
         total += len(endings)
     assert again < 0.006 * total  # of endings drawn once, 0.013 are the same
@@ -293,7 +361,7 @@ def test_no_joke_is_told_and_no_riddle_asked_twice(programs: None) -> None:
         while talk.left:
             add(talk, fun.LINES[lines])
         times = Counter(text for turn in talk.turns for text in texts if text in turn.assistant)
-        assert len(times) > 8
+        assert len(times) > 5
         assert set(times.values()) == {1}
 
 
@@ -312,7 +380,8 @@ def test_what_was_never_said_is_not_quoted(large: bytes) -> None:
 
 def test_held_out_names_are_never_trained_on(known: Make) -> None:
     def names(text: bytes) -> set[str]:
-        return {found.lower() for found in re.findall(r"[Yy]our name is (\w+)\.", text.decode())}
+        titled = r"(?i)your name is (?:(?:Mrs?|Dr|Ms|Miss)\.? )?(\w+)\."
+        return {found.lower() for found in re.findall(titled, text.decode())}
 
     train, held_out = map(names, known("smalltalk"))
     assert train
