@@ -36,6 +36,8 @@ ANSWERED = 0.4
 """probability that a rare sentence, which fits one message alone, is the reply to it"""
 LARGEST = 50
 """of two numbers to add"""
+RECALLING = ("You told me", "You said")
+"""how replies begin that answer with what the person said; these stay as they are written"""
 THINGS = {
     "colour": words.COLOURS,
     "food": words.FOODS,
@@ -110,6 +112,8 @@ def _reply(dice: Dice, before: str, said: str, reply: str) -> Lines:
     found = _SENTENCES.fullmatch(reply)
     first, rest = (found[1], found[2]) if found else (reply, "")
     if dice.chance(KEPT_WITH_SLOT if slots_of(rest) else KEPT) or (slots_of(first) and not rest):
+        return reply
+    if reply.startswith(RECALLING):
         return reply
     if kind := _kind(first):
         if kind in messages.MOODS and not slots_of(first):

@@ -18,7 +18,7 @@ from smalltalk.situations import NEWS, SITUATIONS
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
 _TABLES = words.table(__file__)
-RECALLED, NEVER, FROM_NOTHING = 0.25, 0.12, 0.015
+RECALLED, NEVER, FROM_NOTHING = 0.25, 0.06, 0.01
 """probabilities that the person asks for something that they said, or then for what they did not; the latter also where
 they have told nothing"""
 ASKED_NOW = 0.4
