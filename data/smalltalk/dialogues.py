@@ -37,7 +37,7 @@ ANSWERED = 0.4
 LARGEST = 50
 """of two numbers to add"""
 RECALLING = ("You told me", "You said")
-"""how replies begin that answer with what the person said; these stay as they are written"""
+"""beginnings of replies that repeat what the person said, which stay as they are written"""
 THINGS = {
     "colour": words.COLOURS,
     "food": words.FOODS,
@@ -111,9 +111,8 @@ def _reply(dice: Dice, before: str, said: str, reply: str) -> Lines:
     """Return what to reply: what was written, or what any message of its kind may hear."""
     found = _SENTENCES.fullmatch(reply)
     first, rest = (found[1], found[2]) if found else (reply, "")
-    if dice.chance(KEPT_WITH_SLOT if slots_of(rest) else KEPT) or (slots_of(first) and not rest):
-        return reply
-    if reply.startswith(RECALLING):
+    is_kept = dice.chance(KEPT_WITH_SLOT if slots_of(rest) else KEPT) or reply.startswith(RECALLING)
+    if is_kept or (slots_of(first) and not rest):
         return reply
     if kind := _kind(first):
         if kind in messages.MOODS and not slots_of(first):
@@ -123,7 +122,7 @@ def _reply(dice: Dice, before: str, said: str, reply: str) -> Lines:
         return f"{first} {messages.KINDS[kind].more}"
     if slots_of(first) or _FIRST_SENTENCES[first] >= COMMON or dice.chance(ANSWERED):
         return first
-    return messages.answer(said, asks=messages.asks(said))
+    return messages.answer(said, asks=messages.is_request(said))
 
 
 def play(talk: Talk) -> None:
@@ -139,10 +138,14 @@ def play(talk: Talk) -> None:
             joke = fun.new_joke(talk)
             values["joke"] = f"{joke.question} {joke.answer}"
         if "story" in made:
-            values["story"] = stories.told(talk)
+            values["story"] = stories.new_story(talk)
         if "riddle" in made:
             riddle = fun.new_riddle(talk)
-            values |= {"riddle": f"{riddle.text} What am I?", "hint": riddle.hint, "answer": f"It is {riddle.answer}."}
+            values |= {
+                "riddle": fun.RIDDLE.replace("<text>", riddle.text),
+                "hint": riddle.hint,
+                "answer": f"It is {riddle.answer}.",
+            }
         talk.topic = TOPIC
         talk.add_wording(said, _reply(dice, before, said, reply), values, ())
         before = said

@@ -105,8 +105,6 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
     if dice.chance(DIALOGUES):
         talk = Talk(dice, 1, held_out=held_out)
         dialogues.play(talk)
-        talk.length += 1
-        recall.ask(talk)
         return talk.turns
     length = 1 + dice.weighted(LENGTHS)
     talk = Talk(dice, length, held_out=held_out)

@@ -35,7 +35,7 @@ _TABLES = words.table(__file__)
 TITLES, TITLED = ("Mr.", "Mrs.", "Ms", "Mr", "Mrs", "Dr.", "Miss"), 0.06
 """what some put before their name, and how often"""
 IN_PASSING = 0.2
-"""probability that a fact is told among others"""
+"""probability that a fact is told beside another statement"""
 SPECIAL = {"pet": "<p>", "town": "home town"}
 
 
@@ -104,10 +104,11 @@ def _new_value(talk: Talk, kind: Kind) -> str:
     return value
 
 
-def _in_passing(talk: Talk) -> tuple[str, str]:
-    """Return what stands before a fact and after it, where it is told among others."""
-    statement = talk.dice.choice(messages.HELD_OUT_FACTS if talk.held_out else messages.TRAINED_FACTS)
-    if talk.dice.chance(0.4):
+def _in_passing(talk: Talk, wording: str) -> tuple[str, str]:
+    """Return what stands before a fact and after it, where it is told beside something else."""
+    statement = talk.dice.choice(messages.HELD_OUT_REMARKS if talk.held_out else messages.TRAINED_REMARKS)
+    before = talk.dice.chance(0.4)
+    if wording.endswith("?") or (before and not wording.startswith("<v>")):
         return f"{statement}{'' if statement[-1] in '!)' else '.'} ", ""
     return "", talk.dice.choice((". ", ", ", " and ", ", and ")) + statement
 
@@ -124,7 +125,7 @@ def tell(talk: Talk, kind: Kind) -> None:
     if kind.key == "pet":
         talk.facts["pet kind"] = pet
     wording, values = talk.draw_wording(templates), {"v": value, "p": pet}
-    lead, end = _in_passing(talk) if talk.dice.chance(IN_PASSING) else ("", "")
+    lead, end = _in_passing(talk, wording) if talk.dice.chance(IN_PASSING) else ("", "")
     talk.add_wording(wording, kind.acknowledgements, values, templates, lead=lead, end=end)
     talk.facts[kind.key] = talk.turns[-1].values["v"]
     if talk.left > 1 and talk.dice.chance(0.13):

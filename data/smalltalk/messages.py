@@ -35,7 +35,7 @@ LONGEST_JOINED = 9
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
 WEIGHT = 2200.0
-"""makes them a quarter of all turns"""
+"""makes them a fifth of all turns"""
 
 
 class Kind(NamedTuple):
@@ -70,11 +70,11 @@ REMARKS = frozenset(_TABLES["remarks"])
 ASKING = frozenset(_TABLES["asking"])
 """kinds of questions and requests: they decide what to reply, whatever was said before them"""
 WANTING = frozenset(_TABLES["wanting"])
-"""kinds of requests and pleas that are met, so that no reply has to say "I don't know"; drawn twice as often"""
+"""kinds that keep a reply of their own, however weak the evidence, and are drawn twice as often"""
 MADE: dict[str, Callable[[Talk], str]] = {
     "want_joke": lambda talk: "{0.question} {0.answer}".format(fun.new_joke(talk)),
-    "want_riddle": lambda talk: f"{fun.new_riddle(talk).text} What am I?",
-    "want_story": stories.told,
+    "want_riddle": lambda talk: fun.RIDDLE.replace("<text>", fun.new_riddle(talk).text),
+    "want_story": stories.new_story,
 }
 """kinds of requests whose reply is not of `messages.toml`"""
 GREETINGS: list[str] = _TABLES["greeted"]
@@ -122,7 +122,7 @@ HELD_OUT_STATEMENTS, TRAINED_STATEMENTS = (
     _statements(messages, "plan", "told", "glad", "funny", "annoyed", "bye")
     for messages in (HELD_OUT_MESSAGES, TRAINED)
 )
-HELD_OUT_FACTS, TRAINED_FACTS = (_statements(messages, "told") for messages in (HELD_OUT_MESSAGES, TRAINED))
+HELD_OUT_REMARKS, TRAINED_REMARKS = (_statements(messages, "told") for messages in (HELD_OUT_MESSAGES, TRAINED))
 HELD_OUT_GOODBYES, TRAINED_GOODBYES = (
     [message.text for message in messages if message.kind == "bye"] for messages in (HELD_OUT_MESSAGES, TRAINED)
 )
@@ -134,7 +134,7 @@ def fitting(kind: str) -> str:
     return f"(?i)(?<![a-z])(?:{KINDS[kind].checked}{neutral})"
 
 
-def asks(text: str) -> bool:
+def is_request(text: str) -> bool:
     """Return whether a text asks for something, by its first word and its end."""
     return text.endswith("?") or bool(_ASKS.match(text))
 
@@ -190,7 +190,7 @@ def _fits(kind: str, talk: Talk) -> bool:
 def _after_statement(talk: Talk, text: str, *, of_no_mood: bool = False) -> str:
     """Return the text behind a short statement."""
     if of_no_mood:
-        statement = talk.dice.choice(HELD_OUT_FACTS if talk.held_out else TRAINED_FACTS)
+        statement = talk.dice.choice(HELD_OUT_REMARKS if talk.held_out else TRAINED_REMARKS)
     else:
         statement = talk.dice.choice(HELD_OUT_STATEMENTS if talk.held_out else TRAINED_STATEMENTS)
     if statement[-1] in "!)":
@@ -227,7 +227,7 @@ def say(talk: Talk) -> None:
     elif message.kind in MOODS and talk.dice.chance(MOOD_JOINED):
         text = _after_statement(talk, text, of_no_mood=True)
     if message.kind in MADE:
-        talk.add_message(text, MADE[message.kind](talk))
+        talk.add_message(text, MADE[message.kind](talk), kind=message.kind)
         return
     reply = _reply(talk.dice, message, held_out=talk.held_out)
     if not talk.turns and message.kind in MOODS | {"told"}:
@@ -237,7 +237,7 @@ def say(talk: Talk) -> None:
                 reply = [f"(Hello|Hi)! {line}" for line in ([reply] if isinstance(reply, str) else reply)]
         elif talk.dice.chance(SIGHED):
             text = f"{choose(talk.dice, SIGHS)} {text}"
-    talk.add_message(text, reply)
+    talk.add_message(text, reply, kind=message.kind)
 
 
 SCENES: Scenes = (Scene(TOPIC, WEIGHT, say),)

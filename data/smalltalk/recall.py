@@ -1,8 +1,8 @@
 """Questions for anything that the person said some turns ago, which are answered with their own words.
 
 No list of facts can hold all that people tell in passing. So questions are built from the words of an earlier message,
-or written for one (`recall.txt`), and the reply quotes the part that answers. Questions that share no word with what
-was said are answered by "I'm not sure any more" (see `ask_back` in `messages.toml`).
+or written for one (`recall.txt`), and the reply quotes the part that answers. Messages of the kind `ask_back`, which
+refer to nothing in the conversation, are answered by "I'm not sure any more" (see `messages.toml`).
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _NOUN = re.compile(
     rf"\b(my|our|the|a|an|his|her|their|some) ((?:(?:{'|'.join(listed(_TABLES['adjectives']))}) )*)([a-z]+)\b"
 )
 _I_DID = re.compile(r"(?:i|we) ([a-z]+(?: (?:to|up|out|at|for|about|into|on|in|with))?)(?: (.+))?")
-_OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )?[a-z]+|[a-z]+) ([a-z]+(?:'s)?)(?: (.+))?")
+_OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )??[a-z]+|[a-z]+) ([a-z]+(?:'s)?)(?: (.+))?")
 _PERSONAL = re.compile(r"(?:i|im|ive|we|it|its|there|this|that|you|what|how|who|let|please|say|tell|give)\b")
 _SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
 _WORD = re.compile(r"[\w'-]+")
 KINDS = ("about", "named", "what", "did", "whole", "subject", "time", "never")
 TOPICS = {kind: f"said before: {kind}" for kind in KINDS}
 WRITTEN = "said before, in other words"
-TOLD = (
-    {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS}
-    | {scene.topic for module in (chatter, others) for scene in module.SCENES}
-    | {messages.TOPIC}
-)
+TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS} | {
+    scene.topic for module in (chatter, others) for scene in module.SCENES
+}
 """topics of what people tell"""
+TOLD_KINDS = messages.MOODS | {"told", "answer"}
+"""kinds of messages that tell something"""
 
 
 class Told(NamedTuple):
-    """A message, the part of it that answers questions, and these."""
+    """A message, questions for it, and the part of it that answers them."""
 
     text: str
     part: str
@@ -74,10 +74,11 @@ def _read(path: Path) -> list[Told]:
 ALL = _read(Path(__file__).with_suffix(".txt"))
 HELD_OUT_TOLD = [told for told in ALL if is_reserved(HELD_OUT, told.text)]
 TRAINED = [told for told in ALL if not is_reserved(HELD_OUT, told.text)]
+TRAINED_QUESTIONS = {question for told in TRAINED for question in told.questions}
 
 
 def tell(talk: Talk) -> None:
-    """Add a message for which questions are written, one of them to be asked some turns later."""
+    """Add a message for which questions are written, one of them to be asked at a later turn, if there is one."""
     told = talk.dice.choice(HELD_OUT_TOLD if talk.held_out else TRAINED)
     marked = told.text.replace(told.part, f"{{{told.part}}}", 1)
     talk.add_message(marked, messages.answer(told.text, asks=False))
@@ -92,17 +93,18 @@ def ask(talk: Talk) -> bool:
         question, part = talk.to_ask.pop(0)
         talk.topic = WRITTEN
         talk.add_message(question, ANSWER, v=_unshouted(part))
+        is_held_out = talk.held_out and question not in TRAINED_QUESTIONS
+        talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
         return True
-    told = [(turn, questions) for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
+    told = [questions for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
     if not talk.dice.chance(RECALLED if told else FROM_NOTHING):
         return False
     if not told or talk.dice.chance(NEVER):
         return _ask_in_vain(talk)
-    turn, questions = talk.dice.choice(told)
-    kind, values = talk.dice.choice(questions)
+    kind, values = talk.dice.choice(talk.dice.choice(told))
     talk.topic = TOPICS[kind]
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
-    talk.ask(template, ANSWER, **values, v=_unshouted(quote(turn.user, values["key"])))
+    talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["sentence"], values["key"])))
     return True
 
 
@@ -118,43 +120,43 @@ def _ask_in_vain(talk: Talk) -> bool:
 def _is_told(turn: Turn) -> bool:
     """Return whether a message tells something that one may ask for."""
     count = len(turn.user.split())
-    if messages.asks(turn.user) or re.search(r'["?/()|<>]', turn.user):
+    if messages.is_request(turn.user) or re.search(r'["?/()|<>]', turn.user):
         return False
-    return SHORTEST <= count <= LONGEST and turn.topic in TOLD
+    return SHORTEST <= count <= LONGEST and (turn.topic in TOLD or turn.kind in TOLD_KINDS)
 
 
 def _unshouted(text: str) -> str:
     return text.lower() if text.isupper() else text
 
 
-def quote(text: str, key: str) -> str:
-    """Return the part of a text around its word `key`.
+def quote(sentence: str, key: str) -> str:
+    """Return the part of a sentence around its word `key`.
 
-    It begins at the pronoun before that may be a subject, or else with its sentence, and ends with its clause.
+    It begins at the pronoun before that may be a subject, or else with the sentence, and ends with its clause or after
+    eight words more.
     """
-    for sentence in _SENTENCE.finditer(text):
-        spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence[0])]
-        said = [sentence[0][start:end].lower() for start, end in spans]
-        if key in said:
-            break
-    else:
-        raise ValueError(f"{key!r} is no word of {text!r}")
+    spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
+    said = [sentence[start:end].lower() for start, end in spans]
     at = said.index(key)
     end = at
     while end + 1 < len(said) and end - at < QUOTED_ON:
-        if "," in sentence[0][spans[end][1] : spans[end + 1][0]] or (end > at and said[end + 1] in JOINS):
+        if "," in sentence[spans[end][1] : spans[end + 1][0]] or (end > at and said[end + 1] in JOINS):
             break
         end += 1
     begin = at
     while begin > 0 and (end - begin + 1 < LEAST_QUOTED or said[begin] not in ANCHORS):
         begin -= 1
-    return sentence[0][spans[begin][0] : spans[end][1]]
+    return sentence[spans[begin][0] : spans[end][1]]
 
 
 def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Return templates of questions for a message, each with its values; `key` is the word around which to quote."""
-    found: list[tuple[str, dict[str, str]]] = []
+    """Return templates of questions for a message, each with its values.
+
+    `key` is the word around which to quote, and `sentence` where it stands.
+    """
+    questions: list[tuple[str, dict[str, str]]] = []
     for sentence in _SENTENCE.findall(text):
+        found: list[tuple[str, dict[str, str]]] = []
         said = [word.lower() for word in _WORD.findall(sentence)]
         while said and said[0] in LEADS:
             said = said[1:]
@@ -168,11 +170,12 @@ def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
                 phrase = f"{'the' if article in ('a', 'an', 'some') else article} {adjective}{noun}"
                 found.append(("about", {"np": phrase, "noun": noun, "key": noun}))
         for name in re.findall(r"(?<=[a-z] )[A-Z][a-z]{2,}\b", sentence):
-            if name.lower() in said:
+            if name.lower() in said and name.lower() not in COMMON:
                 found += [("named", {"name": name, "key": name.lower()})] * 2
         other = None if _PERSONAL.match(timeless) else _OTHER.fullmatch(timeless)
-        if (match := _I_DID.fullmatch(timeless)) and match[1].split()[0] not in COMMON:
-            verb = match[1].split()[0]
+        match = _I_DID.fullmatch(timeless)
+        verb = match[1].split()[0] if match else ""
+        if match and verb in said and (verb in BASES or verb not in COMMON):
             values = {"s": timeless.split()[0], "verb": match[1], "object": match[2] or "", "when": when, "key": verb}
             found += [("what", values)] * 2
             if verb in BASES:
@@ -180,13 +183,20 @@ def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
                 found += [("did", {**values, "base": base, "object": match[2] or "that"})] * 3
             if match[2] and len(match[2].split()) < 7:
                 found += [("whole", values)] * 2
-        elif other and other[3] and other[2] not in COMMON and other[2] in said and len(other[3].split()) < 7:
+        elif (
+            other
+            and other[3]
+            and other[2] in said
+            and len(other[3].split()) < 7
+            and COMMON.isdisjoint((other[1].split()[-1], other[2]))
+        ):
             found += [
                 ("subject", {"who": other[1], "verb": other[2], "rest": f"{other[2]} {other[3]}", "key": other[2]})
             ] * 3
         if when and when.split()[-1] in said:
             found.append(("time", {"when": when, "key": when.split()[-1]}))
-    return found
+        questions += [(kind, {**values, "sentence": sentence}) for kind, values in found]
+    return questions
 
 
 SCENES: Scenes = (Scene(WRITTEN, 320.0, tell),)

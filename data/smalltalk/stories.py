@@ -38,7 +38,7 @@ def go(talk: Talk, request: Lines, hero: str = "", name: str = "", *, asks: bool
             )
 
 
-def told(talk: Talk) -> str:
+def new_story(talk: Talk) -> str:
     """Return a story about any hero."""
     alone = Talk(talk.dice, 1)
     go(alone, "story")

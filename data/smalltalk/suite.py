@@ -130,7 +130,7 @@ def recall_checks(group: str, topics: Container[str], count: int) -> Iterator[Ch
     """Yield checks for what was said in passing: the reply must quote the words that answer."""
     for turns in make.conversations(TRIES * count, SEED, held_out=True):
         for at, turn in enumerate(turns):
-            if turn.topic in topics and turn.assistant.startswith(recall.ANSWER[:8]):
+            if turn.topic in topics and turn.replies == recall.ANSWER:
                 said = [earlier.user for earlier in turns[: at + 1]]
                 yield {"group": group, "say": said, "pattern": f"(?i){pattern(('<v>',), turn.values)}"}
                 count -= 1

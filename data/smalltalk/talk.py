@@ -75,6 +75,8 @@ class Turn(NamedTuple):
     """templates from which the reply was drawn"""
     values: dict[str, str]
     """values of the slots"""
+    kind: str = ""
+    """of a message: see `messages`"""
 
 
 class Talk:
@@ -93,7 +95,7 @@ class Talk:
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
         self.to_ask: list[tuple[str, str]] = []
-        """questions of `recall` for later, each with what it is to be answered by"""
+        """questions of `recall` still to be asked, each with the quote that answers it"""
         self.topics_told: set[str] = set()
         """what `others` has told of"""
 
@@ -123,10 +125,10 @@ class Talk:
         """Add one turn from a wording that was drawn from the templates of the user."""
         self._add(lead + insert(wording, values, mark=True) + end, assistant, values, wording, user)
 
-    def add_message(self, text: str, assistant: Lines, **values: str) -> None:
+    def add_message(self, text: str, assistant: Lines, *, kind: str = "", **values: str) -> None:
         """Add one turn from a message that is of the split of this conversation, and no template."""
         self._add(text, assistant, values, text, ())
-        self.turns[-1] = self.turns[-1]._replace(is_held_out=self.held_out)
+        self.turns[-1] = self.turns[-1]._replace(is_held_out=self.held_out, kind=kind)
 
     def draw_wording(self, lines: Lines) -> str:
         """Return a wording from this conversation's split, or from the other if the template has no more."""

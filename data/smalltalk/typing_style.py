@@ -53,7 +53,7 @@ def slip(dice: Dice, word: str) -> str:
 
 
 def stretch(dice: Dice, text: str) -> str:
-    """Repeat the last letter or the vowel of a word outside braces: “hiiii”, “sooo”."""
+    """Repeat the last letter or a vowel of a word outside braces: “hiiii”, “sooo”."""
     words_outside = [found for found in _WORD.finditer(text) if found[0].isalpha()]
     if not words_outside:
         return text
