@@ -138,7 +138,7 @@ def test_counting_ends_where_it_is_asked_to(large: bytes) -> None:
             step = 1 if first <= last else -1
             assert assistant.endswith(", ".join(map(str, range(first, last + step, step))) + "."), (user, assistant)
             counted += 1
-    assert counted > 20
+    assert counted > 10
 
 
 def test_a_comparison_is_affirmed_where_it_holds(large: bytes) -> None:
