@@ -211,6 +211,21 @@ def test_an_exported_model_has_half_the_size_and_no_paths(letters: Path, tmp_pat
     torch.testing.assert_close(ours(ids), theirs(ids), atol=0.05, rtol=0.05)
 
 
+def test_an_export_in_int8_stays_so_when_it_is_imported_and_exported_again(letters: Path, tmp_path: Path) -> None:
+    info = read_info(letters)
+    for number, (to, smaller) in enumerate((("tinychat", 0.7), ("tinychat-int8", 0.85), ("tinychat", 1.01)), 1):
+        export_model(info, to, tmp_path / str(number))
+        exported = read_info(tmp_path / str(number))
+        sizes = [(one.folder / "model.safetensors").stat().st_size for one in (info, exported)]
+        assert sizes[1] < smaller * sizes[0]
+        info = exported
+    again = import_model(tmp_path / "3", "again", tmp_path / "again")
+    ids = torch.randint(27, (1, 9))
+    half, whole, copy = (load_model(one)(ids) for one in (read_info(tmp_path / "1"), info, again))
+    torch.testing.assert_close(whole, half, atol=0.1, rtol=0.1)
+    assert copy.equal(whole)
+
+
 def test_an_exported_card_keeps_a_recipe_without_paths(letters: Path, tmp_path: Path) -> None:
     info = read_info(letters)
     card = "# m\n\n## Train it again\n\n    sources = ['tales']\n"

@@ -50,7 +50,7 @@ def originals() -> list[tuple[dict[str, Any], bytes]]:
         model = Transformer(ModelConfig(VOCABULARY, **sizes)).eval()
         if model.ngrams is not None:
             model.ngrams.count([torch.randint(VOCABULARY, (300,)).numpy()])
-        precision = get_args(Precision)[index % 3]
+        precision = get_args(Precision)[index % 4]
         weights = pack_weights(model.state_dict(), tied=model.config.tie_embeddings, precision=precision)
         made.append((model.config.to_dict(), weights))
     return made

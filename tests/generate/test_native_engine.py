@@ -86,6 +86,21 @@ def save(model: Transformer, folder: Path, precision: Precision = "f32") -> Mode
     return ModelInfo("small", folder, "completion", model.config.to_dict(), "char", 0)
 
 
+@pytest.mark.parametrize("options", [{}, {"tie_embeddings": True}, {"ngram_order": 4}, FOREIGN[1]])
+def test_matrices_that_are_stored_in_int8_are_read_without_loss(options: dict[str, Any], tmp_path: Path) -> None:
+    model = make(**{"d_model": 72, "n_head": 4} | options)  # each row has a whole group and a part of one
+    stored = save(model, tmp_path / "int8", "int8")
+    restored = load_model(stored).eval()
+    whole = save(restored, tmp_path / "f32")
+    assert (stored.folder / WEIGHTS).stat().st_size < (whole.folder / WEIGHTS).stat().st_size / 2
+    in_int8 = [NativeEngine(info, precision="int8").score(SOME_IDS) for info in (whole, stored)]
+    assert in_int8[0] == in_int8[1]
+    expected = torch.tensor(TorchEngine(restored).score(SOME_IDS))
+    native = NativeEngine(stored)
+    assert native.precision == "f32"
+    torch.testing.assert_close(torch.tensor(native.score(SOME_IDS)), expected, rtol=1e-4, atol=1e-4)
+
+
 def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Request:
     return Request(**({"slot": 0, "ids": ids, "num_generated": 0, "settings": settings, "seed": 5} | values))
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save
 
 from tinychat.errors import ModelError
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import list_snapshots, map_tensors, pack_weights, snapshot_file
+
+UP = "decoder.blocks.0.feed_forward.sublayer.up.weight"
 
 
 def write(path: Path, tensors: dict[str, tuple[int, int]]) -> Path:
@@ -47,6 +50,60 @@ def test_our_own_files_of_tied_and_empty_weights_are_read(tmp_path: Path) -> Non
     assert {name: tensor.shape for name, tensor in map_tensors(path).items()} == {
         "decoder.embedding.weight": (3, 2), "empty": (0, 2),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [1, 63, 64, 130])
+def test_matrices_in_int8_stand_for_steps_of_their_largest_weights(tmp_path: Path, columns: int) -> None:
+    torch.manual_seed(1)
+    name, matrix, path = UP, torch.randn(3, columns), tmp_path / "x.safetensors"
+    matrix[1, :64] = 0
+    path.write_bytes(pack_weights({name: matrix, "table": matrix}, tied=False, precision="int8"))
+    tensors = map_tensors(path)
+    assert list(tensors) == ["table", name] or list(tensors) == [name, "table"]
+    assert tensors["table"].to_torch().equal(matrix.bfloat16())
+    stored = tensors[name].to_torch()
+    for begin in range(0, columns, 64):
+        group, got = matrix[:, begin : begin + 64], stored[:, begin : begin + 64]
+        largest = group.abs().amax(1, keepdim=True)
+        assert ((got - group).abs() <= largest / 127 / 2 * 1.0001).all()
+        assert got.abs().amax(1, keepdim=True).equal(largest)
+    path.write_bytes(pack_weights({name: stored}, tied=False, precision="int8"))
+    assert map_tensors(path)[name].to_torch().equal(stored)
+
+
+def write_int8(path: Path, name: str, largest: "torch.Tensor | None") -> Path:
+    tensors = {name: torch.ones(2, 65, dtype=torch.int8)} | ({} if largest is None else {f"{name}.largest": largest})
+    path.write_bytes(save(tensors))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "largest", "error"),
+    [
+        (UP, None, "is of type I8"),
+        ("head.weight", torch.ones(2, 2), "is of type I8"),
+        ("decoder.embedding.weight", torch.ones(2, 2), "is of type I8"),  # the kernel reads no tables in int8
+        (UP, torch.ones(2, 1), "has not one largest weight for each 64 columns of a row"),
+        (UP, torch.ones(4), "has not one largest weight for each 64 columns of a row"),
+        (UP, torch.ones(2, 2, dtype=torch.float16), "has not one largest weight for each 64 columns"),
+    ],
+)
+def test_int8_without_its_largest_weights_is_refused(
+    tmp_path: Path, name: str, largest: "torch.Tensor | None", error: str
+) -> None:
+    path = write_int8(tmp_path / "x.safetensors", name, largest)
+    with pytest.raises(ModelError, match=error):
+        map_tensors(path)
+    if error == "is of type I8":  # as in files of other tools
+        assert name not in map_tensors(path, skip_unsupported=True)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_largest_weights_that_are_not_finite_are_found(tmp_path: Path, bad: float) -> None:
+    largest = torch.ones(2, 2)
+    assert map_tensors(write_int8(tmp_path / "x.safetensors", UP, largest))[UP].is_finite()
+    largest[1, 1] = bad
+    assert not map_tensors(write_int8(tmp_path / "y.safetensors", UP, largest))[UP].is_finite()
 
 
 def test_only_snapshots_are_listed(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tinychat.generate.native.build import Unavailable
 from tinychat.generate.native.engine import NativeEngine, choose_precision
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
-from tinychat.model.kernel_layout import PRECISIONS
+from tinychat.model.kernel_layout import EMBEDDING, PRECISIONS
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
@@ -146,7 +146,8 @@ def run_bench(session: Session) -> Bench:
 
 def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
     """Return the engines and precisions to measure; the default of the model comes first."""
-    is_half = map_weights(info)["decoder.embedding.weight"].dtype == "BF16"
+    weights = map_weights(info)
+    is_half = weights[EMBEDDING].dtype == "BF16" and not any(one.is_quantized for one in weights.values())
     possible = {"native": NATIVE_PRECISIONS, "torch": ("f32", "bf16")}
     found = [
         # The native engine keeps bf16 weights as they are.

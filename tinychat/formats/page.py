@@ -39,7 +39,7 @@ from tinychat.store.models import (
     refuse_infinite,
     without_recipe,
 )
-from tinychat.store.weights import MappedTensor
+from tinychat.store.weights import GROUP, MappedTensor
 from tinychat.textutil import one_line, shorten
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -56,8 +56,6 @@ WORKER = ("payload.js", "kernel.js", "worker.js")
 """The parts of the worker's script, in their order."""
 SCRIPT = ("tokenizer.js", "prompts.js", "conversation.js", "about.js", "view.js", "settings.js", "page.js")
 """The parts of the page's own script, likewise."""
-GROUP = 64
-"""Columns of a row that share a scale in int8, as in kernel.c."""
 SHARED_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens", "seed")
 MAX_TITLE = 80
 

@@ -81,13 +81,19 @@ def _never(path: Path) -> bool:
     return False
 
 
-def _write_tinychat(info: ModelInfo, folder: Path) -> None:
+def _write_tinychat(info: ModelInfo, folder: Path, precision: Precision = "bf16") -> None:
     checked_config(info)
     training, card = read_training(info.folder, info.files), read_card(info.folder, info.files)
     recipe = training.get("recipe", {})
     if (shared := _without_paths(recipe)) != recipe:
         training, card = training | {"recipe": shared}, without_recipe(card)
-    _save(info, replace(info, folder=folder), training, card, is_half=True)
+    if _stored_precision(info) == "int8":
+        precision = "int8"  # nothing else is as small and as exact
+    _save(info, replace(info, folder=folder), training, card, precision)
+
+
+def _write_tinychat_int8(info: ModelInfo, folder: Path) -> None:
+    _write_tinychat(info, folder, "int8")
 
 
 def _without_paths(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +150,9 @@ FORMATS: Mapping[str, Format] = {
     "tinychat": Format(
         "a folder to share: weights in bf16, half the size, and no paths of this machine",
         _never, write=_write_tinychat,
+    ),
+    "tinychat-int8": Format(
+        "the same with the matrices of layers in 8 bits", _never, write=_write_tinychat_int8,
     ),
     "html": Format(
         "one file that anybody opens in a browser, where the model answers: no installation, no network",
@@ -221,14 +230,22 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     checked_config(info)
     is_foreign, card = info.foreign is not None, f"# {name}\n\n{info.description}\n"
     training = {"imported_from": info.description} if is_foreign else read_training(info.folder, info.files)
-    is_half = all(one.dtype == "BF16" for one in map_weights(info).values() if one.is_floating_point)
-    return _save(info, replace(info, name=name, folder=folder), training, card, is_half=is_half)
+    return _save(info, replace(info, name=name, folder=folder), training, card, _stored_precision(info))
 
 
-def _save(info: ModelInfo, copy: ModelInfo, training: Mapping[str, object], card: str, *, is_half: bool) -> ModelInfo:
+def _stored_precision(info: ModelInfo) -> Precision:
+    """Return in which precision the weights can be written without loss."""
+    weights = [one for one in map_weights(info).values() if one.is_floating_point]
+    if any(one.is_quantized for one in weights):
+        return "int8"
+    return "bf16" if all(one.dtype == "BF16" for one in weights) else "f32"
+
+
+def _save(
+    info: ModelInfo, copy: ModelInfo, training: Mapping[str, object], card: str, precision: Precision
+) -> ModelInfo:
     tokenizer, source = read_tokenizers(info)
     copy = replace(copy, files=None, foreign=None)
-    precision: Precision = "bf16" if is_half else "f32"
     other = None if source is tokenizer else source
     save_model(copy, read_weights(info), tokenizer, other, training=training, card=card, precision=precision)
     return copy

@@ -8,8 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tinychat.model.config import ModelConfig
 from tinychat.store.packed_counts import PACKED
+from tinychat.store.weights import is_layer_matrix
 
 DTYPES: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6, "F16": 7, "U8": 8}
+QUANTIZED = 3
+"""What the kernel takes as the dtype of a matrix in int8: see `MappedTensor.is_quantized`."""
 PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
@@ -105,8 +108,7 @@ def _attention_names(config: ModelConfig, attention: str, *matrices: Sequence[st
 
 def is_matrix(name: str) -> bool:
     """Return whether a tensor is a matrix that the kernel stores in the precision of the configuration."""
-    is_in_layer = ".sublayer." in name and name.endswith(".weight") and not name.endswith("_norm.weight")
-    return name == "head.weight" or is_in_layer
+    return name == "head.weight" or is_layer_matrix(name)
 
 
 def _pair(name: str) -> tuple[str, str]:

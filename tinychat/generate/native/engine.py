@@ -32,6 +32,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import (
     DTYPES,
     EMBEDDING,
+    QUANTIZED,
     encoder_tensor_names,
     pack_config,
     pack_encoder_config,
@@ -158,6 +159,7 @@ class NativeEngine:
         refuse_infinite(tensors, info.weights_file)
         packed = [_pack_tensor(tensors.get(name)) for name in tensor_names(self.config)]
         is_half = EMBEDDING in tensors and tensors[EMBEDDING].dtype == "BF16"
+        is_half = is_half and not any(one.is_quantized for one in tensors.values())
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
         config = pack_config(self.config, self.precision)
         model = self._kernel.native_new_model(config, b"".join(packed), len(packed), self._tuner.most)
@@ -441,7 +443,9 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
 
 
 def _pack_tensor(tensor: MappedTensor | None) -> bytes:
-    return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, DTYPES[tensor.dtype], tensor.numel)))
+    if tensor is None:
+        return struct.pack(TENSOR, 0, 0, 0)
+    return struct.pack(TENSOR, tensor.address, QUANTIZED if tensor.is_quantized else DTYPES[tensor.dtype], tensor.numel)
 
 
 def _array(ids: Iterable[int]) -> "array[int]":
