@@ -56,6 +56,11 @@ class Bundled:
     """sentences of which the card shows the translations"""
     conversations: tuple[tuple[str, ...], ...] = ()
     """user messages of sample conversations, turn by turn"""
+    format: str = "tinychat"
+    """format in which it is exported, a key of `WEIGHTS_IN`"""
+
+
+WEIGHTS_IN = {"tinychat": "weights in bf16", "tinychat-int8": "layers in int8"}
 
 
 CONVERSATIONS = (
@@ -139,6 +144,7 @@ MODELS = {
         ),
         suites=("smalltalk/suite.jsonl", "smalltalk/everyday.jsonl", "smalltalk/everyday-kept.jsonl"),
         conversations=CONVERSATIONS,
+        format="tinychat-int8",
     ),
     "tales": Bundled(
         "tales",
@@ -196,7 +202,7 @@ def main() -> None:
             trained = blend(trained, Path(args.blend[0]).resolve(), float(args.blend[1]))
         exported = HOME / "bundled" / name
         shutil.rmtree(exported, ignore_errors=True)
-        tinychat("export", trained, "--to", "tinychat", "--out", exported)
+        tinychat("export", trained, "--to", MODELS[name].format, "--out", exported)
         describe(name, exported)
         shutil.rmtree(args.out / name, ignore_errors=True)
         shutil.move(exported, args.out / name)
@@ -256,7 +262,7 @@ def describe(name: str, folder: Path) -> None:
     card = re.split(r"\n## (?:Samples|On held-out)", read_card(folder))[0]
     lines = [
         card.rstrip("\n"),
-        *_figures(source, figures),
+        *_figures(source, figures, WEIGHTS_IN[bundled.format]),
         *_suites(bundled.suites, results),
         *_curve(training["curve"]),
         *_answers(greedy),
@@ -267,10 +273,10 @@ def describe(name: str, folder: Path) -> None:
     (folder / CARD).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
+def _figures(source: str, figures: dict[str, Any], weights: str) -> Iterator[str]:
     yield from ("", "## On held-out text", "")
     command = f"tinychat eval NAME {source} --split all"
-    yield f"`{command}{' --exact' if figures['exact_match'] is not None else ''}`, weights in bf16:"
+    yield f"`{command}{' --exact' if figures['exact_match'] is not None else ''}`, {weights}:"
     yield from ("", "| | |", "| --- | --- |")
     if figures["exact_match"] is not None:
         yield f"| exact match | {100 * figures['exact_match']:.1f} % of the pairs, translated greedily |"

@@ -25,6 +25,7 @@ from tinychat.generate.engine import Request
 from tinychat.generate.native.engine import NativeEngine
 from tinychat.generate.prompts import PromptEncoder, split_sentences
 from tinychat.model.config import ModelConfig
+from tinychat.model.kernel_layout import SMALL_VOCABULARY
 from tinychat.model.precision import MIN_PARAMETERS, write_losses
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import (
@@ -85,8 +86,8 @@ def tokenizer_of(kind: str) -> Tokenizer:
 def save(folder: Path, tokenizer: Tokenizer, mode: Any = "completion", text: str = TEXT, **options: Any) -> ModelInfo:
     """Save a small model with weights far from what rounding could hide; with counts, those of a text."""
     torch.manual_seed(3)
-    values = {"context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 72} | options
-    model = Transformer(ModelConfig(tokenizer.vocab_size, **values))
+    sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 72}
+    model = Transformer(ModelConfig(**sizes | options))
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(std=0.3)
@@ -166,6 +167,7 @@ RANDOM = [
     [
         ("wordpiece", "int8", {"mode": "translation", "n_encoder_layer": 2, "source_vocab_size": 500}),
         ("wordpiece", "int8", {"mode": "chat", "previous_token_embeddings": 2}),
+        ("char", "int8", {"vocab_size": SMALL_VOCABULARY + 1}),  # the head is in int8, too
         ("char", "f32", {"ngram_order": 4, "tie_embeddings": True, "position": "none"}),
         (
             "bpe",

@@ -25,11 +25,12 @@ from tinychat.generate.native.build import SOURCE, Unavailable
 from tinychat.generate.native.engine import LIMITS, SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.model.kernel_layout import SMALL_VOCABULARY
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import WEIGHTS, ModelInfo, read_weights
 from tinychat.store.packed_counts import PACKED
-from tinychat.store.weights import Precision, pack_weights
+from tinychat.store.weights import Precision, is_layer_matrix, pack_weights
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -67,8 +68,8 @@ def make(**options: Any) -> Transformer:
     torch.manual_seed(3)
     if options.get("norm") == "none":
         options["qk_norm"] = False
-    values = {"context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 24} | options
-    model = Transformer(ModelConfig(VOCABULARY, **values)).eval()
+    values = {"vocab_size": VOCABULARY, "context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 24} | options
+    model = Transformer(ModelConfig(**values)).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(std=0.1 if model.config.norm == "none" else 0.3)  # numbers must not explode
@@ -99,6 +100,20 @@ def test_matrices_that_are_stored_in_int8_are_read_without_loss(options: dict[st
     native = NativeEngine(stored)
     assert native.precision == "f32"
     torch.testing.assert_close(torch.tensor(native.score(SOME_IDS)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_head_is_in_int8_only_for_a_large_vocabulary(tmp_path: Path) -> None:
+    errors = []
+    for vocab_size in (SMALL_VOCABULARY, SMALL_VOCABULARY + 1):
+        model = make(vocab_size=vocab_size)
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if is_layer_matrix(name):
+                    weight.zero_()  # what is left to round is the head
+        info = save(model, tmp_path / str(vocab_size))
+        whole, rounded = (torch.tensor(NativeEngine(info, precision=one).score(SOME_IDS)) for one in ("f32", "int8"))
+        errors.append(float((whole - rounded).abs().max()))
+    assert errors[0] < 1e-5 < 1e-3 < errors[1]
 
 
 def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Request:

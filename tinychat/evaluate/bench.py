@@ -27,7 +27,7 @@ from tinychat.generate.native.build import Unavailable
 from tinychat.generate.native.engine import NativeEngine, choose_precision
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
-from tinychat.model.kernel_layout import EMBEDDING, PRECISIONS
+from tinychat.model.kernel_layout import EMBEDDING, PRECISIONS, has_whole_head
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
@@ -147,7 +147,7 @@ def run_bench(session: Session) -> Bench:
 def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
     """Return the engines and precisions to measure; the default of the model comes first."""
     weights = map_weights(info)
-    is_half = weights[EMBEDDING].dtype == "BF16" and not any(one.is_quantized for one in weights.values())
+    is_half = weights[EMBEDDING].dtype == "BF16" and not any(one.largest for one in weights.values())
     possible = {"native": NATIVE_PRECISIONS, "torch": ("f32", "bf16")}
     found = [
         # The native engine keeps bf16 weights as they are.
@@ -175,7 +175,11 @@ def _measure_decode(engine: Engine, model: Transformer, bytes_per_weight: int) -
     count = max(1, min(DECODE_TOKENS, model.config.context_length - 2))  # one follows in any context
     settings = Settings(temperature=0)
     seconds = _median_seconds(lambda: engine.extend([Request(0, [0], 0, settings, seed=0)], count)) / count
-    size = bytes_per_weight * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
+    head_bytes = (
+        4 if bytes_per_weight == BYTES_PER_WEIGHT["int8"] and has_whole_head(model.config) else bytes_per_weight
+    )
+    size = bytes_per_weight * sum(weight.numel() for weight in model.matrices())
+    size += head_bytes * model.head.weight.numel()
     limit = _bandwidth_limit(size, model.head.weight.device)
     return Rate(1 / seconds, size / seconds / limit, limit)
 

@@ -23,6 +23,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import (
     DTYPES,
     encoder_tensor_names,
+    has_whole_head,
     is_matrix,
     pack_config,
     pack_encoder_config,
@@ -39,7 +40,7 @@ from tinychat.store.models import (
     refuse_infinite,
     without_recipe,
 )
-from tinychat.store.weights import GROUP, MappedTensor
+from tinychat.store.weights import GROUP, MappedTensor, is_layer_matrix
 from tinychat.textutil import one_line, shorten
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -63,9 +64,10 @@ MAX_TITLE = 80
 def write_page(info: ModelInfo, path: Path, precision: str | None = None, chat: Iterable[tuple[str, str]] = ()) -> None:
     """Write a model as one HTML file, whole or not at all.
 
-    `precision` is that of its matrices: int8, bf16, or f32, as in the file. The default is int8; bf16 if int8 is known
-    to cost accuracy; f32 for small models, whose pages int8 would hardly make smaller. `chat` are prompts and answers
-    that the page begins with, as if they had been said there.
+    `precision` is that of its matrices: int8, but for the head of a small vocabulary, bf16, or f32, as in the file. The
+    default is int8; bf16 if int8 is known to cost accuracy; f32 for small models, whose pages int8 would hardly make
+    smaller. Matrices that are in int8 in the file stay so. `chat` are prompts and answers that the page begins with, as
+    if they had been said there.
 
     Raises:
         ModelError: If the model is damaged, or the page knows no such model.
@@ -189,7 +191,8 @@ def _pack_tensors(
             indices[name] = len(parts)
             tensor = weights[name]
             numbers = tensor.to_numpy().ravel()
-            if is_matrix(name) and precision == "int8":
+            in_int8 = is_layer_matrix(name) or (is_matrix(name) and not has_whole_head(config))
+            if tensor.largest or (in_int8 and precision == "int8"):
                 parts.append(_pack_int8(tensor, numbers, blocks))
             elif is_matrix(name) and precision == "bf16" and tensor.dtype != "BF16":
                 parts.append(_pack_numbers("BF16", _to_bf16(_to_floats(tensor.dtype, numbers)), blocks))

@@ -88,7 +88,7 @@ def _write_tinychat(info: ModelInfo, folder: Path, precision: Precision = "bf16"
     if (shared := _without_paths(recipe)) != recipe:
         training, card = training | {"recipe": shared}, without_recipe(card)
     if _stored_precision(info) == "int8":
-        precision = "int8"  # nothing else is as small and as exact
+        precision = "int8"  # smaller, and as exact as can be
     _save(info, replace(info, folder=folder), training, card, precision)
 
 
@@ -234,11 +234,12 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
 
 
 def _stored_precision(info: ModelInfo) -> Precision:
-    """Return in which precision the weights can be written without loss."""
+    """Return the precision in which a model's weights are stored; f32 where they differ."""
     weights = [one for one in map_weights(info).values() if one.is_floating_point]
-    if any(one.is_quantized for one in weights):
+    if any(one.largest for one in weights):
         return "int8"
-    return "bf16" if all(one.dtype == "BF16" for one in weights) else "f32"
+    dtypes = {one.dtype for one in weights}
+    return "bf16" if dtypes == {"BF16"} else "f16" if dtypes == {"F16"} else "f32"
 
 
 def _save(

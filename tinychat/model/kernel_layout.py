@@ -12,13 +12,15 @@ from tinychat.store.weights import is_layer_matrix
 
 DTYPES: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6, "F16": 7, "U8": 8}
 QUANTIZED = 3
-"""What the kernel takes as the dtype of a matrix in int8: see `MappedTensor.is_quantized`."""
+"""What the kernel takes as the dtype of a matrix in int8: see `MappedTensor.joined`."""
 PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
 STACKS: Mapping[str, int] = {"alone": 0, "decoder": 1, "encoder": 2}
 CONFIG = "23i3f"
+SMALL_VOCABULARY = 4096
+"""Size of a vocabulary up to which the head is in f32 where the other matrices are in int8, as in kernel.c."""
 EMBEDDING = "decoder.embedding.weight"
 
 
@@ -107,8 +109,13 @@ def _attention_names(config: ModelConfig, attention: str, *matrices: Sequence[st
 
 
 def is_matrix(name: str) -> bool:
-    """Return whether a tensor is a matrix that the kernel stores in the precision of the configuration."""
+    """Return whether a tensor is a matrix that the kernel stores in the precision of the configuration, or in f32."""
     return name == "head.weight" or is_layer_matrix(name)
+
+
+def has_whole_head(config: ModelConfig) -> bool:
+    """Return whether the head is in f32 where the other matrices are in int8."""
+    return config.vocab_size <= SMALL_VOCABULARY
 
 
 def _pair(name: str) -> tuple[str, str]:

@@ -12,6 +12,8 @@ from tinychat.store.models import ModelInfo
 
 MAX_PERPLEXITY_INCREASE = 0.005
 """Largest relative increase of the perplexity on the model's own validation text at which int8 is used."""
+ARITHMETIC = 2
+"""Number of what int8 means in the native engine, to raise when that changes: losses of another one are void."""
 MIN_PARAMETERS = 500_000
 """Number of parameters up to which int8 gains nothing: all weights fit into the processor's caches at any precision."""
 
@@ -41,5 +43,5 @@ def _file(info: ModelInfo) -> Path:
 
     weights = info.weights_file.resolve()
     stat = weights.stat()
-    digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{ARITHMETIC}\0{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
     return paths.cache_folder() / "precision" / f"{digest[:16]}.json"

@@ -38,10 +38,12 @@ NUMPY_DTYPES: Mapping[str, str] = {
 }  # fmt: skip
 FLOATING = ("F32", "F16", "BF16")
 Precision = Literal["f32", "f16", "bf16", "int8"]
-"""Precision of floating-point weights in a file; int8 is for the matrices of layers, and all others are in bf16: in
-int8 the head alone costs `smalltalk` 0.0085 nats, and all layers together 0.0003."""
+"""Precision of floating-point weights in a file; int8 is for the matrices of layers, and all others are in f16: in int8
+the head alone costs `smalltalk` 0.0085 nats, and all layers together 0.0003."""
 GROUP = 64
 """Columns of a row that share a scale in int8, as in kernel.c."""
+SMALLEST = 1e-36
+"""Smallest weight of which a step can be told from none: groups without a larger one are 0 in int8."""
 STEPS, LARGEST = "I8", ".largest"
 """Dtype of a matrix in int8 in a file, and what the name of its largest weights ends with."""
 INFINITE_F16 = bytes((*range(0x7C, 0x80), *range(0xFC, 0x100)))
@@ -63,12 +65,13 @@ def pack_weights(
     """Serialize the `state_dict()` of a model, after a training step if that is known, as a safetensors file.
 
     If the head is `tied` to the embedding, their matrix is stored once. Floating-point tensors are stored in a
-    `precision`, but those beyond the range of f16 in f32; n-gram counts are packed.
+    `precision`, but those beyond the range of f16 in f32; with int8, all but the matrices of layers are in f16. N-gram
+    counts are packed.
     """
     import torch
     from safetensors.torch import save
 
-    dtype = {"f32": torch.float32, "f16": torch.float16}.get(precision, torch.bfloat16)
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}.get(precision, torch.float16)
     state: dict[str, Tensor] = {}
     for name, value in weights.items():
         if precision == "int8" and is_layer_matrix(name):
@@ -101,6 +104,7 @@ def quantize(matrix: "Tensor") -> "tuple[Tensor, Tensor]":
     rows, columns = matrix.shape
     padded = torch.nn.functional.pad(matrix, (0, -columns % GROUP)).view(rows, -1, GROUP)
     largest = padded.abs().amax(dim=2)  # [rows, groups]
+    largest = torch.where(largest < SMALLEST, 0, largest)
     share = torch.where(largest > 0, 127 / largest, 0)
     steps = (padded * share[..., None]).round().to(torch.int8)
     return steps.view(rows, -1)[:, :columns].contiguous(), largest
@@ -142,9 +146,9 @@ class MappedTensor:
     """The whole file."""
     address: int
     """Memory address of the first element; valid as long as this object lives."""
-    is_quantized: bool = False
-    """Whether the elements are steps `[row][column]` of one byte each, and behind them the largest weights, in f32
-    `[row][group]`; `dtype` and what is returned are those of the weights that they stand for."""
+    largest: "MappedTensor | None" = None
+    """Of a matrix in int8, the largest weight of each group `[rows, groups]`: the elements are steps of one byte each,
+    but `dtype` is F32, and what is returned are the weights that they stand for."""
 
     @property
     def is_floating_point(self) -> bool:
@@ -158,21 +162,22 @@ class MappedTensor:
         """Return whether all elements are finite, without torch; 5 million elements take about 10 ms."""
         if not self.is_floating_point:
             return True
+        if self.largest is not None:  # a step of −128 would be beyond the largest
+            return self.largest.is_finite() and b"\x80" not in self.memory[self.offset : self.offset + self.numel]
         size = ELEMENT_SIZES[self.dtype]
-        begin, count = (self.numel, self.groups) if self.is_quantized else (self.offset, self.numel)
-        end = begin + count * size
+        end = self.offset + self.numel * size
         # The last byte of an element holds its sign and seven bits of its exponent, the byte before the eighth; in f16
         # all five bits of the exponent.
-        high = self.memory[begin + size - 1 : end : size]
+        high = self.memory[self.offset + size - 1 : end : size]
         if self.dtype == "F16":
             return len(high.translate(None, INFINITE_F16)) == len(high)
         if b"\x7f" not in high and b"\xff" not in high:
             return True
-        low = self.memory[begin + size - 2 : end : size]
+        low = self.memory[self.offset + size - 2 : end : size]
         return not any(one in (0x7F, 0xFF) and other >= 0x80 for one, other in zip(high, low, strict=True))
 
     def to_torch(self) -> "Tensor":
-        """Return the elements as a tensor that shares this memory, unless they are quantized."""
+        """Return the elements as a tensor that shares this memory, or in f32 what steps stand for."""
         import torch
 
         dtypes = {
@@ -181,32 +186,35 @@ class MappedTensor:
         }  # fmt: skip
         if not self.numel:
             return torch.empty(self.shape, dtype=dtypes[self.dtype])
-        if self.is_quantized:
+        if self.largest is not None:
             return torch.from_numpy(self.to_numpy())
         flat = torch.frombuffer(self.memory, dtype=dtypes[self.dtype], count=self.numel, offset=self.offset)
         return flat.reshape(self.shape)
 
     def to_numpy(self) -> "np.ndarray[Any, Any]":
-        """Return the elements as an array that shares this memory, unless they are quantized.
+        """Return the elements as an array that shares this memory, or in f32 what steps stand for.
 
         Numbers in bf16, which numpy lacks, are given as their bits, in u16.
         """
         import numpy as np
 
-        if self.is_quantized:
-            rows, columns = self.shape
-            steps = np.frombuffer(self.memory, np.int8, self.numel).reshape(self.shape)
-            largest = np.frombuffer(self.memory, np.float32, self.groups, self.numel).reshape(rows, -1)
+        if self.largest is not None:
+            columns, largest = self.shape[1], self.largest.to_numpy()
+            steps = np.frombuffer(self.memory, np.int8, self.numel, self.offset).reshape(self.shape)
             scales = np.repeat(largest / np.float32(127), GROUP, axis=1)[:, :columns]
             # The largest weights are exact, so that quantizing the result again changes nothing.
             exact = np.repeat(largest, GROUP, axis=1)[:, :columns] * np.sign(steps)
             return np.where(np.abs(steps) == 127, exact, steps * scales)
         return np.frombuffer(self.memory, NUMPY_DTYPES[self.dtype], self.numel, self.offset).reshape(self.shape)
 
-    @property
-    def groups(self) -> int:
-        """Number of the largest weights of a quantized matrix."""
-        return self.shape[0] * -(-self.shape[1] // GROUP)
+    def joined(self) -> "MappedTensor":
+        """Return a matrix in int8 in memory of its own, as the kernel takes it: the largest weights behind steps."""
+        parts = [self] if self.largest is None else [self, self.largest]
+        sizes = [part.numel * (1 if part.largest else ELEMENT_SIZES[part.dtype]) for part in parts]
+        memory = mmap.mmap(-1, max(1, sum(sizes)))
+        for part, size in zip(parts, sizes, strict=True):
+            memory.write(part.memory[part.offset : part.offset + size])
+        return replace(self.at(self.dtype, self.shape, memory, 0), largest=self.largest)
 
     @classmethod
     def at(cls, dtype: str, shape: tuple[int, ...], memory: mmap.mmap, offset: int) -> "MappedTensor":
@@ -277,19 +285,16 @@ def _read_header(memory: mmap.mmap, skip_unsupported: bool) -> dict[str, MappedT
 
 
 def _join_quantized(name: str, tensors: dict[str, MappedTensor]) -> None:
-    """Replace a matrix in int8 and its largest weights by one tensor, in memory of its own.
+    """Let a matrix in int8 have its largest weights.
 
     Raises:
         ValueError: If these do not fit.
     """
     steps, largest = tensors[name], tensors.pop(name + LARGEST)
     groups = (*steps.shape[:1], *(-(-columns // GROUP) for columns in steps.shape[1:]))
-    if len(steps.shape) != 2 or largest.dtype != "F32" or largest.shape != groups:
+    if len(steps.shape) != 2 or largest.shape != groups:
         raise ValueError(f"{name[:80]} has not one largest weight for each {GROUP} columns of a row")
-    memory = mmap.mmap(-1, max(1, steps.numel + largest.numel * _element_size(largest.dtype)))
-    for part in (steps, largest):
-        memory.write(part.memory[part.offset : part.offset + part.numel * _element_size(part.dtype)])
-    tensors[name] = replace(MappedTensor.at("F32", steps.shape, memory, 0), is_quantized=True)
+    tensors[name] = replace(steps, dtype="F32", largest=largest)
 
 
 def _refuse_overlaps(tensors: Mapping[str, MappedTensor]) -> None:
@@ -310,7 +315,8 @@ def _is_supported(name: str, header: Mapping[str, Any]) -> bool:
 
 
 def _may_be_steps(name: str, header: Mapping[str, Any]) -> bool:
-    return is_layer_matrix(name) and name + LARGEST in header
+    largest = header.get(name + LARGEST)
+    return is_layer_matrix(name) and isinstance(largest, dict) and largest.get("dtype") == "F32"
 
 
 def _element_size(dtype: str) -> int:

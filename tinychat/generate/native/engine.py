@@ -106,7 +106,8 @@ class NativeEngine:
         most_threads: number of threads at most; default: `threads`. If there are more, the engine uses one or all of
             them, whichever is faster.
         precision: of the matrices: f32 (bf16 if the file has bf16, which loses nothing), bf16, or int8. In int8, each
-            64 columns of a row have a scale of their own, and so have their factors (Dettmers et al. 2022).
+            64 columns of a row have a scale of their own, and so have their factors (Dettmers et al. 2022); the head of
+            a vocabulary up to `SMALL_VOCABULARY` is in f32.
         level: instruction set to use, one of `build.levels_here()`; None: the best.
         drafts: whether to guess tokens and check several at once (speculative decoding, Leviathan et al. 2023):
             `never`, `always`, or `auto`, if that is measured to be faster. The tokens generated are the same.
@@ -157,9 +158,10 @@ class NativeEngine:
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         check_shapes(self.config, shapes, f"the weights in {info.folder}")
         refuse_infinite(tensors, info.weights_file)
+        tensors |= {name: tensor.joined() for name, tensor in tensors.items() if tensor.largest}
         packed = [_pack_tensor(tensors.get(name)) for name in tensor_names(self.config)]
         is_half = EMBEDDING in tensors and tensors[EMBEDDING].dtype == "BF16"
-        is_half = is_half and not any(one.is_quantized for one in tensors.values())
+        is_half = is_half and not any(one.largest for one in tensors.values())
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
         config = pack_config(self.config, self.precision)
         model = self._kernel.native_new_model(config, b"".join(packed), len(packed), self._tuner.most)
@@ -445,7 +447,7 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
 def _pack_tensor(tensor: MappedTensor | None) -> bytes:
     if tensor is None:
         return struct.pack(TENSOR, 0, 0, 0)
-    return struct.pack(TENSOR, tensor.address, QUANTIZED if tensor.is_quantized else DTYPES[tensor.dtype], tensor.numel)
+    return struct.pack(TENSOR, tensor.address, QUANTIZED if tensor.largest else DTYPES[tensor.dtype], tensor.numel)
 
 
 def _array(ids: Iterable[int]) -> "array[int]":

@@ -66,7 +66,7 @@ enum { LANES = 4 };
 enum { WIDEST = 8 };
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, MAX_ORDER = 64, LARGE_COUNT = 255, MAX_LOW_BITS = 15 };
+enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, SMALL_VOCABULARY = 4096, MAX_ORDER = 64, LARGE_COUNT = 255, MAX_LOW_BITS = 15 };
 /* As in model/config.py. */
 enum { NUM_CONTEXT_LENGTHS = 8, LONGEST_CONTEXT = 16, MAX_RECENT = 8, EVIDENCE_WIDTH = 32 };
 enum { MAX_LEVELS = MAX_ORDER + NUM_CONTEXT_LENGTHS };
@@ -306,8 +306,9 @@ static int64_t read_integer(const Tensor *tensor, int64_t index) {
 }
 
 static float f16_to_float(uint16_t half) {
-    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
-    const float magnitude = exponent ? ldexpf((float)(1024 + fraction), (int)exponent - 25) : ldexpf((float)fraction, -24);
+    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023, bits = (exponent + 112) << 23 | fraction << 13;
+    float magnitude = (float)fraction * 0x1p-24f; /* of a subnormal number */
+    if (exponent) memcpy(&magnitude, &bits, sizeof magnitude);
     return half >> 15 ? -magnitude : magnitude; /* files with infinite numbers are refused before */
 }
 
@@ -338,6 +339,9 @@ static void read_numbers_at(const Tensor *tensor, int64_t first, int count, floa
     else if (tensor->kind == BF16) {
         memcpy(halves, (const char *)tensor->data + 2 * first, (size_t)count * sizeof *halves);
         for (int i = 0; i < count; i++) numbers[i] = bf16_to_float(halves[i]);
+    } else if (tensor->kind == F16) {
+        memcpy(halves, (const char *)tensor->data + 2 * first, (size_t)count * sizeof *halves);
+        for (int i = 0; i < count; i++) numbers[i] = f16_to_float(halves[i]);
     } else
         for (int i = 0; i < count; i++) numbers[i] = read_number(tensor, first + i);
 }
@@ -1989,6 +1993,11 @@ static Tensor read_table(Reader *reader, int64_t count, int64_t shared) {
     return (Tensor){.data = copy, .kind = tensor->kind};
 }
 
+/* In int8, the head of a small vocabulary is in f32: rounding it costs most of the accuracy, and it takes little time. */
+static int head_precision(const Config *config) {
+    return config->precision == INT8 && config->vocab_size <= SMALL_VOCABULARY ? F32 : config->precision;
+}
+
 static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
 
 /* Quantize a group of columns to steps up to ±127; return the step's size. */
@@ -2416,7 +2425,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->max_threads = threads;
     if (!model->layers || !model->earlier || !model->chunks) reader.failed = 1;
     for (int i = 0; i < config->n_layer && model->layers; i++) model->layers[i].window = windows[i];
-    model->embedding = read_table(&reader, vocab_size * width, config->precision);
+    model->embedding = read_table(&reader, vocab_size * width, head_precision(config));
     for (int i = 0; i < config->previous_token_embeddings && !reader.failed; i++)
         model->earlier[i] = read_table(&reader, (vocab_size + 1) * width, MISSING);
     if (config->bigram_embedding) model->pairs = read_table(&reader, (vocab_size + 1) * vocab_size * width, MISSING);
@@ -2425,7 +2434,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     if (!reader.failed) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
     if (!reader.failed && config->stack != ENCODER)
-        read_matrix(&reader, model, &model->head, config->d_model, config->precision, 1, &config->vocab_size);
+        read_matrix(&reader, model, &model->head, config->d_model, head_precision(config), 1, &config->vocab_size);
     if (config->ngram_order && !reader.failed) read_ngrams(&reader, config, &model->ngrams);
     if (!reader.failed) allocate_buffers(model, config, threads, &reader);
     if (reader.failed || reader.next != reader.end) {
