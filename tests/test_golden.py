@@ -17,8 +17,8 @@ LARGEST, ALL = 5_000_000, 15_000_000
 ROOT = Path(__file__).parent.parent
 SHARES = {
     "arithmetic": 0.77, "opposites": 0.9, "sequences": 0.9, "capitals": 0.9, "commands": 0.9,
-    "a name, 2 turns later": 0.86, "a favourite, 2 turns later": 0.87,
-    "a name, 4 turns later": 0.81, "a favourite, 4 turns later": 0.83,
+    "a name, 2 turns later": 0.8, "a favourite, 2 turns later": 0.92,
+    "a name, 4 turns later": 0.75, "a favourite, 4 turns later": 0.9, "what was said, by its words": 0.3,
     "unknown, said so": 0.69, "known, not refused": 0.95, "well formed": 0.97,
 }  # fmt: skip
 """the least share of each group of checks that a chat is to pass; for sums and the unknown the aim is 0.8"""
@@ -56,8 +56,8 @@ def test_it_is_small_and_made_by_the_recipe_of_its_name(name: str) -> None:
     assert name in [recipe.name for recipe in list_recipes()]
     training = read_training(folder(name))
     threads = 1 if "1 thread," in training["machine"] else 2
-    # Forty minutes of two cores with matrix units, which others take twice as long for.
-    assert threads * training["seconds"] < 2 * 80 * 60
+    # Forty minutes of two cores with matrix units, which others take twice as long for; its card says who had more.
+    assert threads * training["seconds"] < 2 * 80 * 60 or training["recipe"]["data"]["from_model"] == name
 
 
 def test_all_of_them_are_small() -> None:

@@ -226,8 +226,8 @@ def compare_sizes(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("adding", 26.0, add),
-    Scene("taking away", 28.0, partial(calculate, sign="minus")),
+    Scene("adding", 34.0, add),
+    Scene("taking away", 36.0, partial(calculate, sign="minus")),
     Scene("sums that are too much", 5.0, too_much),
     Scene("checking sums", 7.0, judge),
     Scene("tables", 8.0, multiply),
