@@ -40,7 +40,7 @@ from tinychat.store.models import (
     refuse_infinite,
     without_recipe,
 )
-from tinychat.store.weights import GROUP, MappedTensor, is_layer_matrix
+from tinychat.store.weights import GROUP, MappedTensor, is_layer_matrix, quantize
 from tinychat.textutil import one_line, shorten
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -245,20 +245,13 @@ def _pack_int8(tensor: MappedTensor, numbers: "Numbers", blocks: list[bytes]) ->
     import numpy as np
 
     rows, columns = tensor.shape
-    floats = np.zeros((rows, -(-columns // GROUP) * GROUP), np.float32)
-    floats[:, :columns] = _to_floats(tensor.dtype, numbers).reshape(rows, columns)
-    grouped = floats.reshape(rows, -1, GROUP)
-    at = np.abs(grouped).argmax(axis=2, keepdims=True)
-    largest = np.abs(np.take_along_axis(grouped, at, axis=2))  # [rows, groups, 1]
-    with np.errstate(divide="ignore"):
-        share = np.where(largest > 0, np.float32(127) / largest, np.float32(0))
-    steps = np.rint(grouped * share).astype(np.int8).reshape(rows, -1)[:, :columns]
+    steps, largest = quantize(_to_floats(tensor.dtype, numbers).reshape(rows, columns))
     stored = largest.ravel()
     if tensor.dtype == "BF16":
         stored = (stored.view(np.uint32) >> 16).astype(np.uint16)
     elif tensor.dtype == "F16":
         stored = stored.astype(np.float16)
-    blocks += np.ascontiguousarray(steps).tobytes(), _planes(stored)
+    blocks += steps.tobytes(), _planes(stored)
     return {
         "dtype": DTYPES[tensor.dtype], "rows": rows, "columns": columns, "group": GROUP,
         "size": len(blocks[-2]) + len(blocks[-1]),

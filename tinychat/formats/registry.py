@@ -25,6 +25,7 @@ A writer takes a `ModelInfo`, whose weights `store.models.read_weights` reads, a
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -92,10 +93,6 @@ def _write_tinychat(info: ModelInfo, folder: Path, precision: Precision = "bf16"
     _save(info, replace(info, folder=folder), training, card, precision)
 
 
-def _write_tinychat_int8(info: ModelInfo, folder: Path) -> None:
-    _write_tinychat(info, folder, "int8")
-
-
 def _without_paths(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recipe with the names of files and folders in place of their paths, which training made absolute."""
     shared = dict(recipe)
@@ -152,7 +149,7 @@ FORMATS: Mapping[str, Format] = {
         _never, write=_write_tinychat,
     ),
     "tinychat-int8": Format(
-        "the same with the matrices of layers in 8 bits", _never, write=_write_tinychat_int8,
+        "the same with the matrices of layers in 8 bits", _never, write=partial(_write_tinychat, precision="int8"),
     ),
     "html": Format(
         "one file that anybody opens in a browser, where the model answers: no installation, no network",

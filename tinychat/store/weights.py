@@ -22,6 +22,7 @@ from tinychat.untrusted import open_regular, parse_json
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
     from torch import Tensor
 
 SUFFIX = ".safetensors"
@@ -75,7 +76,8 @@ def pack_weights(
     state: dict[str, Tensor] = {}
     for name, value in weights.items():
         if precision == "int8" and is_layer_matrix(name):
-            state[name], state[name + LARGEST] = quantize(value.detach().to("cpu", torch.float32))
+            steps, largest = quantize(value.detach().to("cpu", torch.float32).numpy())
+            state[name], state[name + LARGEST] = torch.from_numpy(steps), torch.from_numpy(largest)
             continue
         rounded = value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype)
         too_large = dtype == torch.float16 and bool(rounded.isinf().any())
@@ -93,21 +95,22 @@ def is_layer_matrix(name: str) -> bool:
     return ".sublayer." in name and name.endswith(".weight") and not name.endswith("_norm.weight")
 
 
-def quantize(matrix: "Tensor") -> "tuple[Tensor, Tensor]":
+def quantize(matrix: "npt.NDArray[np.float32]") -> "tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]":
     """Quantize a matrix `[rows, columns]` as kernel.c does (Dettmers et al. 2022, section 2.1, by groups of columns).
 
     Returns steps up to ±127 `[rows, columns]`, in int8, and the largest weight of each group `[rows, groups]`. To
     quantize again what these stand for changes nothing.
     """
-    import torch
+    import numpy as np
 
     rows, columns = matrix.shape
-    padded = torch.nn.functional.pad(matrix, (0, -columns % GROUP)).view(rows, -1, GROUP)
-    largest = padded.abs().amax(dim=2)  # [rows, groups]
-    largest = torch.where(largest < SMALLEST, 0, largest)
-    share = torch.where(largest > 0, 127 / largest, 0)
-    steps = (padded * share[..., None]).round().to(torch.int8)
-    return steps.view(rows, -1)[:, :columns].contiguous(), largest
+    grouped = np.pad(matrix, ((0, 0), (0, -columns % GROUP))).reshape(rows, -1, GROUP)
+    largest = np.abs(grouped).max(axis=2)  # [rows, groups]
+    largest[largest < SMALLEST] = 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is NaN or infinite is refused when it is read
+        share = np.where(largest > 0, np.float32(127) / largest, np.float32(0))
+        steps = np.rint(grouped * share[..., None]).astype(np.int8)
+    return np.ascontiguousarray(steps.reshape(rows, -1)[:, :columns]), largest
 
 
 def read_step(path: Path) -> int | None:
@@ -209,11 +212,11 @@ class MappedTensor:
 
     def joined(self) -> "MappedTensor":
         """Return a matrix in int8 in memory of its own, as the kernel takes it: the largest weights behind steps."""
-        parts = [self] if self.largest is None else [self, self.largest]
-        sizes = [part.numel * (1 if part.largest else ELEMENT_SIZES[part.dtype]) for part in parts]
-        memory = mmap.mmap(-1, max(1, sum(sizes)))
-        for part, size in zip(parts, sizes, strict=True):
-            memory.write(part.memory[part.offset : part.offset + size])
+        assert self.largest is not None
+        begin, size = self.largest.offset, self.largest.numel * ELEMENT_SIZES[self.largest.dtype]
+        memory = mmap.mmap(-1, max(1, self.numel + size))
+        memory.write(self.memory[self.offset : self.offset + self.numel])
+        memory.write(self.largest.memory[begin : begin + size])
         return replace(self.at(self.dtype, self.shape, memory, 0), largest=self.largest)
 
     @classmethod
