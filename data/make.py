@@ -16,18 +16,20 @@ from typing import NamedTuple
 
 
 class Corpus(NamedTuple):
-    """File suffix and default numbers of documents of a corpus."""
+    """Module that makes a corpus, file suffix, and default numbers of documents."""
 
+    module: str
     suffix: str
     documents: int
     held_out: int
 
 
 CORPORA = {
-    "smalltalk": Corpus(".jsonl", 120_000, 2_000),
-    "tales": Corpus(".jsonl", 60_000, 1_000),
-    "fables": Corpus(".txt", 150, 30),
-    "phrases": Corpus(".tsv", 400_000, 2_000),
+    "smalltalk": Corpus("smalltalk.make", ".jsonl", 120_000, 2_000),
+    "tales": Corpus("tales.make", ".jsonl", 60_000, 1_000),
+    "fables": Corpus("fables.make", ".txt", 150, 30),
+    "phrases": Corpus("phrases.make", ".tsv", 400_000, 2_000),
+    "phrases-es-en": Corpus("phrases.back", ".tsv", 400_000, 2_000),
 }
 
 
@@ -41,8 +43,8 @@ def write(name: str, folder: Path, seed: int, count: int | None = None, held_out
         count: number of training documents; None for the corpus's default.
         held_out: number of held-out documents; None for the corpus's default.
     """
-    make = importlib.import_module(f"{name}.make").make
     corpus = CORPORA[name]
+    make = importlib.import_module(corpus.module).make
     folder.mkdir(parents=True, exist_ok=True)
     for part, size in (("train", count or corpus.documents), ("held-out", held_out or corpus.held_out)):
         started = time.perf_counter()

@@ -103,14 +103,19 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         is_kept_apart = plain(ADDRESSED.sub("", pair.english)) in kept_apart()
         if dice.chance(TOGETHER):
             pair = pair.with_next(draw(dice, draft))
-        is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", pair.english))
+        fits = belongs(pair, draft, held_out=held_out)
         if dice.chance(typed) and not COPIED.search(pair.english):
             pair = pair.as_typed(without_apostrophes=dice.chance(WITHOUT_APOSTROPHES))
-        is_sound = not is_kept_apart and not DOUBLED.search(f"{pair.english}\n{pair.spanish}".lower())
-        if is_reserved == held_out and pair.english not in seen and is_sound:
+        if fits and not is_kept_apart and pair.english not in seen:
             seen.add(pair.english)
             count -= 1
             yield pair
+
+
+def belongs(pair: Pair, draft: Draft, *, held_out: bool) -> bool:
+    """Return whether a pair is sound, and of the part that is wanted."""
+    is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", pair.english))
+    return is_reserved == held_out and not DOUBLED.search(f"{pair.english}\n{pair.spanish}".lower())
 
 
 def draw(dice: Dice, draft: Draft) -> Pair:

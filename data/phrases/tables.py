@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -19,12 +19,12 @@ Both = tuple[str, str]
 """the same in English and Spanish"""
 
 
-def _table(name: str) -> dict[str, Any]:
+def read_table(name: str) -> dict[str, Any]:
     """Read a file of words beside this one."""
     return tomllib.loads((Path(__file__).with_name(f"{name}.toml")).read_text(encoding="utf-8"))
 
 
-VOCABULARY, VERB_PHRASES, PATTERNS = map(_table, ("vocabulary", "verb_phrases", "patterns"))
+VOCABULARY, VERB_PHRASES, PATTERNS = map(read_table, ("vocabulary", "verb_phrases", "patterns"))
 
 
 class Word(NamedTuple):
@@ -56,10 +56,17 @@ class Word(NamedTuple):
         )
 
 
-def read_pairs(table: str) -> tuple[Both, ...]:
+def read_rows(table: str) -> Iterator[tuple[list[str], str]]:
     """Parse rows `english = spanish`, separated by semicolons; English may have two words for one: `lift/elevator`."""
-    rows = [row.split("=") for row in table.replace("\n", " ").split(";") if row.strip()]
-    return tuple((one.strip(), right.strip()) for left, right in rows for one in left.split("/"))
+    for row in table.replace("\n", " ").split(";"):
+        if row.strip():
+            left, right = row.split("=")
+            yield [one.strip() for one in left.split("/")], right.strip()
+
+
+def read_pairs(table: str) -> tuple[Both, ...]:
+    """Parse rows as `read_rows` does, and return a pair for each English word."""
+    return tuple((one, right) for words, right in read_rows(table) for one in words)
 
 
 def _read_words(kind: str, table: str) -> tuple[Word, ...]:
@@ -79,8 +86,16 @@ WORDS = {
     kind: _read_words(kind, table)
     for kind, table in (VOCABULARY["nouns"] | VERB_PHRASES["kinds"] | PATTERNS["kinds"]).items()
 }
-WORDINGS = {name: read_pairs(table) for name, table in _table("wordings").items()}
+_WORDINGS = read_table("wordings")
+WORDINGS = {name: read_pairs(table) for name, table in _WORDINGS.items()}
 ADJECTIVES = {kind: read_pairs(table) for kind, table in VOCABULARY["adjectives"].items()}
+ROWS = tuple(
+    row
+    for tables in (VOCABULARY["nouns"], VERB_PHRASES["kinds"], PATTERNS["kinds"], VOCABULARY["adjectives"], _WORDINGS)
+    for table in tables.values()
+    for row in read_rows(table)
+)
+"""all rows of the tables of words, whose English may be two words for one"""
 SKILLS = read_pairs(VERB_PHRASES["phrases"]["skill"])
 THIS = {("m", 1): "este", ("f", 1): "esta", ("m", 2): "estos", ("f", 2): "estas"}
 THAT = {("m", 1): "ese", ("f", 1): "esa", ("m", 2): "esos", ("f", 2): "esas"}

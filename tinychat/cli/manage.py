@@ -209,8 +209,8 @@ def data_get(name: str) -> None:
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
     """Generate a data set of tinychat's own.
 
-    NAME is smalltalk, tales, fables or phrases. The folder gets a training and a held-out split. With another seed or
-    count than the data set's own, --out is needed.
+    NAME is smalltalk, tales, fables, phrases or phrases-es-en. The folder gets a training and a held-out split. With
+    another seed or count than the data set's own, --out is needed.
     """
     from tinychat.corpus.registry import find_dataset, generate
 
