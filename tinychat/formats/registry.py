@@ -141,7 +141,7 @@ FORMATS: Mapping[str, Format] = {
         _later("nanogpt", "recognizes"), _later("nanogpt", "read"), _later("nanogpt", "write"),
     ),
     "onnx": Format(
-        "a folder with model.onnx, from ids to logits, and tokenizer.json: any model without n-grams or an encoder",
+        "a folder with model.onnx, ids to logits, and tokenizer.json: any model without an encoder or n-grams beyond 1",
         _never, write=_later("onnx", "write"),
     ),
     "tinychat": Format(

@@ -154,7 +154,7 @@ class NGrams(nn.Module):
             folds: [B], the fold of each row, whose own counts are left out; None: none is left out.
         """
         found = self._look_up(context, x.shape[1], folds)
-        weights = self._weigh(x, found)
+        weights = self.weigh(x, *found.statistics())
         counted = found.spread_text(weights.text * weights.passed_on, weights.uniform * weights.passed_on)
         counted = found.add_recent(counted, weights.recent).view_as(logits)
         mixed = torch.lerp(counted, logits.float().softmax(dim=-1), weights.share.view(*logits.shape[:-1], 1))
@@ -168,7 +168,7 @@ class NGrams(nn.Module):
         Training needs no more, and that is one count for each context. Other arguments are those of `forward`.
         """
         found = self._look_up(context, x.shape[1], folds)
-        weights = self._weigh(x, found)
+        weights = self.weigh(x, *found.statistics())
         text, recent = found.counts_of(targets.flatten())
         counted = weights.uniform[:, 0] / self.vocab_size + (weights.text * text).sum(-1)  # [P]
         counted = weights.passed_on[:, 0] * counted + (weights.recent * recent).sum(-1)
@@ -185,7 +185,7 @@ class NGrams(nn.Module):
         Arguments as `forward`.
         """
         found = self._look_up(context, x.shape[1], folds)
-        weights = self._weigh(x, found)
+        weights = self.weigh(x, *found.statistics())
         counted = found.spread_text(weights.text, weights.uniform)
         copied = found.add_recent(torch.zeros_like(counted), weights.recent)  # sums to what is not passed on
         copied = copied / copied.sum(dim=-1, keepdim=True).clamp(min=MIN_PROBABILITY)
@@ -210,9 +210,13 @@ class NGrams(nn.Module):
         recency = self.recency.float().clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()
         return Found(table, contexts, own, followers.flatten(0, 1).long(), recency)
 
-    def _weigh(self, x: Tensor, found: "Found") -> "Weights":
-        """Return the weights of the counts that were found, and of the layers. See `forward`."""
-        totals, varieties = found.statistics()
+    def weigh(self, x: Tensor, totals: Tensor, varieties: Tensor) -> "Weights":
+        """Return the weights of the counts that were found, and of the layers.
+
+        Args:
+            x: [B, T, D], hidden states.
+            totals, varieties: [P, J + K] each, as of `Found.statistics`.
+        """
         gates = F.relu(self.evidence(torch.cat((totals.log1p(), varieties), dim=-1)))  # [P, G]
         corrections = self.correction(gates).float()  # [P, J + K + 1]
         x = x.flatten(0, 1).to(self.share.weight.dtype)  # which stays f32 where layers are rounded
