@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -67,8 +67,13 @@ WITHOUT_APOSTROPHES = 0.3
 @cache
 def kept_apart() -> frozenset[str]:
     """Return the sentences of both everyday suites, which no part of the corpus has, as compared by `plain`."""
-    lines = chain.from_iterable((HERE / name).read_text(encoding="utf-8").splitlines() for name in SUITES)
-    return frozenset(plain(check["say"]) for check in map(json.loads, lines) if "say" in check)
+    return frozenset(map(plain, asked(SUITES)))
+
+
+def asked(suites: Iterable[str]) -> Iterator[str]:
+    """Yield the sentences of suites, which are files beside this one."""
+    lines = chain.from_iterable((HERE / name).read_text(encoding="utf-8").splitlines() for name in suites)
+    yield from (check["say"] for check in map(json.loads, lines) if "say" in check)
 
 
 def plain(sentence: str) -> str:

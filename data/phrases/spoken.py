@@ -6,20 +6,19 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, get_args
 
 from grammar import Dice
 
-from phrases import tables, verbs
+from phrases import tables, usted
 from phrases.draft import CONTRACTIONS, Pair
 from phrases.english import capital, plural, with_a
 from phrases.nouns import BY_NAME
-from phrases.spanish import PLAIN, Tense, conjugate
+from phrases.spanish import PLAIN
 from phrases.tables import read_pairs
 
 _TABLES = tables.read_table(Path(__file__).stem)
 FIXED = tuple(Pair(right, left) for left, right in read_pairs(_TABLES["fixed"]))
-"""what Spanish speakers say that the grammar of sentences lacks"""
+"""whole sentences, many of which are not said word by word"""
 PATTERNS = tuple(
     (left, right) for left, right in (line.split(" = ") for line in _TABLES["patterns"].strip().splitlines())
 )
@@ -27,8 +26,8 @@ PATTERNS = tuple(
 AMERICAN = dict(read_pairs(_TABLES["american"]))
 """words of Spain, and one of the same gender and number that is said in America"""
 
-FORMAL = 0.3
-"""probability that what is said to a person is said with usted or ustedes"""
+FORMAL = 0.45
+"""probability that what is said to a person is said with usted or ustedes, where only forms of verbs tell"""
 PLURAL = 0.4
 """probability that it is ustedes"""
 NAMED = 0.6
@@ -43,46 +42,19 @@ WITHOUT_OPENING, IN_LOWER_CASE, IN_PLAIN_LETTERS = 0.1, 0.22, 0.5
 """probabilities that a sentence lacks ¿ and ¡; that it is in lower case, without marks; that it then has no accents"""
 
 PLAIN_OPENING = str.maketrans("", "", "¿¡")
-FAMILIAR = re.compile(r"\b(te|ti|tus?|contigo|tuy[oa]s?)\b", re.IGNORECASE)
-"""what stays of tú when its verb is that of usted"""
-NOT_AFTER = "".join(
-    rf"(?<!\b{word} )" for word in ("a", "de", "con", "para", "por", "sin", "en", "que", "como", "ni", "y")
+NOT_AFTER = (
+    "a", "con", "como", "contra", "de", "en", "entre", "es", "hacia", "ni", "o", "para", "por", "según", "sin", "sobre",
+    "son", "todos", "y",
+)  # fmt: skip
+PRONOUN = (
+    "".join(rf"(?<!\b{word} )" for word in NOT_AFTER)
+    + r"\b(?:él|ellos) (?!mismo|y |o |dos|quien|sol)"
+    + rf"(?={usted.BEFORE_VERB}(\w+))"
 )
-"""words behind which a pronoun cannot be left out"""
-PARTICIPLE = r"\w+(?:[aeií]do|to|cho)"
-FIRST_VERBS = re.compile(r"(?!(?:[AÁ]|[Mm]e|[Tt]e|[Nn]os|No|Que|Ojalá|Quizás|Hay|Es|Hace|Está)\b)\w")
-"""a beginning before which a pronoun may stand"""
-
-
-class Formal(NamedTuple):
-    """What usted and ustedes have in place of a form of tú."""
-
-    singular: str
-    plural: str
-
-
-@cache
-def _infinitives() -> frozenset[str]:
-    found = {verb.spanish for verb in (*verbs.TRANSITIVE, *verbs.INTRANSITIVE, *verbs.PEOPLE)}
-    for line in tables.VERB_PHRASES["phrases"]["table"].strip().splitlines():
-        found.add(line.partition(" = ")[2].split()[0])
-    found |= {"ser", "estar", "haber", "ir", "tener", "poder", "querer", "saber", "deber", "necesitar", "soler"}
-    return frozenset(one for one in (one.removesuffix("se") for one in found) if one.endswith(("ar", "er", "ir", "ír")))
-
-
-@cache
-def formal_forms() -> Mapping[str, Formal]:
-    """Return the forms of verbs that are of tú and of nothing else, and what usted and ustedes have in their place."""
-    found: dict[str, Formal] = {}
-    others = {noun.spanish for noun in BY_NAME.values()}
-    others |= {word.spanish for words in tables.WORDS.values() for word in words}
-    others |= {f"{noun}{ending}" for noun in others for ending in ("s", "es")}
-    for infinitive in sorted(_infinitives()):
-        for tense in get_args(Tense):
-            forms = [conjugate(infinitive, tense, person) for person in range(5)]
-            found[forms[1]] = Formal(forms[2], forms[4])
-            others |= {form for person, form in enumerate(forms) if person != 1}
-    return {form: formal for form, formal in found.items() if form not in others}
+"""él and ellos where they may be left out, and the verb behind them"""
+INTERROGATIVES = re.compile(
+    r"\b(?:qué|quién(?:es)?|cómo|cuándo|cuánt[oa]s?|cuál(?:es)?|d[óo]nde|adónde)\b", re.IGNORECASE
+)
 
 
 @cache
@@ -105,7 +77,7 @@ def _first_words() -> Mapping[str, str]:
 @cache
 def _second_words() -> re.Pattern[str]:
     words = sorted(_first_words(), key=lambda word: (-len(word), word))
-    return re.compile(rf"\b(an? )?({'|'.join(map(re.escape, words))})\b", re.IGNORECASE)
+    return re.compile(rf"(?<![\w@.-])(an? )?({'|'.join(map(re.escape, words))})(?![\w@-]|\.\w)", re.IGNORECASE)
 
 
 @cache
@@ -119,19 +91,22 @@ def in_one_wording(english: str) -> str:
     def first(found: re.Match[str]) -> str:
         word = _first_words().get(found[2]) or _first_words()[found[2].lower()]
         word = with_a(word) if found[1] else word
-        return capital(word) if found[0][0].isupper() else word
+        return (
+            capital(word) if found.start() == 0 or found.string[: found.start()].endswith((". ", "? ", "! ")) else word
+        )
 
     english = _second_words().sub(first, english)
     for pattern, short in CONTRACTIONS:
         english = re.sub(pattern, short, english)
-    return english.replace("Do not ", "Don't ")
+    english = re.sub(r"\b(\w+)'s (it|he|she|this|that)(?=[.?!])", r"\1 is \2", english)  # who is it?
+    return english.replace("Do not ", "Don't ").replace("can not", "can't")
 
 
 def as_said(dice: Dice, pair: Pair) -> Pair:
     """Return a pair whose Spanish side is as somebody, somewhere, would say it."""
     said = pair.spanish
     if re.search(r"\byou\b", pair.english, re.IGNORECASE) and dice.chance(FORMAL):
-        said = _to_usted(dice, said)
+        said = usted.to_usted(said, plural=dice.chance(PLURAL), named=dice.chance(NAMED))
     elif dice.chance(DROPPED):
         said = _without_pronoun(said)
     elif dice.chance(ADDED):
@@ -141,57 +116,24 @@ def as_said(dice: Dice, pair: Pair) -> Pair:
     return Pair(pair.english, said)
 
 
-def _to_usted(dice: Dice, said: str) -> str:
-    """Return what is said to tú as it is said to usted or ustedes, if only verbs and reflexives tell these apart."""
-    number = dice.chance(PLURAL)
-    forms = formal_forms()
-    said = re.sub(r"(?<=¿)Te (?=gustan?\b|gustaría\b|duelen?\b|interesan?\b)", "Les " if number else "Le ", said)
-    found = [word for word in re.findall(r"\w+", said) if word.lower() in forms]
-    if not found:
-        return said
-
-    def exchange(word: re.Match[str]) -> str:
-        form = forms.get(word[2].lower())
-        if form is None:
-            return word[0]
-        text = f"{'se ' if word[1] else ''}{form[number]}"
-        return capital(text) if word[0][0].isupper() else text
-
-    formal = re.sub(r"\b([Tt]e )?(\w+)", exchange, said)
-    formal = re.sub(r"\b(\w+)te((?:l[aeo]s?)?)\b", _with_se, formal)
-    formal = re.sub(r"\b([Tt])u(s?)\b", lambda word: f"{'S' if word[1] == 'T' else 's'}u{word[2]}", formal)
-    if FAMILIAR.search(formal):
-        return said
-    name = "ustedes" if number else "usted"
-    first = forms[found[0].lower()][number]
-    if "¿" not in formal:
-        if not re.match(rf"(No |Se )?{first}\b", formal, re.IGNORECASE):
-            return formal
-        return f"{capital(name)} {formal[0].lower()}{formal[1:]}"
-    if dice.chance(NAMED):
-        verb = rf"{first} {PARTICIPLE}" if first in ("ha", "han", "había", "habían") else first
-        return re.sub(rf"\b({verb})\b", rf"\1 {name}", formal, count=1, flags=re.IGNORECASE)
-    return formal
-
-
-def _with_se(found: re.Match[str]) -> str:
-    """Return levantarse for levantarte, and poniéndoselo for poniéndotelo."""
-    base = found[1].lower().translate(PLAIN)
-    return f"{found[1]}se{found[2]}" if base in _infinitives() or base.endswith("ndo") else found[0]
-
-
 def _without_pronoun(said: str) -> str:
-    """Return a statement without its only él or ellos."""
+    """Return a statement without its only él or ellos, unless its verb could be that of yo, too."""
     if "?" in said or len(re.findall(r"\b(?:él|ellos|ella|ellas)\b", said, re.IGNORECASE)) != 1:
         return said
-    shorter = re.sub(rf"{NOT_AFTER}\b(?:él|ellos) ", "", said, flags=re.IGNORECASE)
-    return capital(shorter)
+
+    def drop(found: re.Match[str]) -> str:
+        return found[0] if found[1] in usted.forms(0) else ""
+
+    return capital(re.sub(PRONOUN, drop, said, flags=re.IGNORECASE))
 
 
 def _with_pronoun(said: str, english: str) -> str:
-    """Return a statement with yo, tú or nosotros before it."""
-    pronoun = {"I": "Yo", "You": "Tú", "We": "Nosotros"}.get(re.split(r"\W", english)[0])
-    if pronoun is None or "?" in said or "!" in said or not FIRST_VERBS.match(said):
+    """Return a statement with yo, tú or nosotros before its verb."""
+    pronoun, person = {"I": ("Yo", 0), "You": ("Tú", 1), "We": ("Nosotros", 3)}.get(
+        re.split(r"\W", english)[0], ("", 0)
+    )
+    verb = re.match(r"(?:No )?(?:(?:Me|Te|Nos) )?(\w+)", said, re.IGNORECASE)
+    if not pronoun or "?" in said or "!" in said or verb is None or verb[1].lower() not in usted.forms(person):
         return said
     return f"{pronoun} {said[0].lower()}{said[1:]}"
 
@@ -201,6 +143,9 @@ def as_typed(dice: Dice, said: str) -> str:
     if dice.chance(WITHOUT_OPENING):
         return said.translate(PLAIN_OPENING)
     if dice.chance(IN_LOWER_CASE):
-        said = said.translate(PLAIN_OPENING).lower().rstrip(".?!")
+        is_told = (
+            INTERROGATIVES.search(said) or "?" not in said
+        )  # else nothing but the mark tells that it is a question
+        said = said.translate(PLAIN_OPENING).lower().rstrip(".?!" if is_told else ".!")
         return said.translate(PLAIN) if dice.chance(IN_PLAIN_LETTERS) else said
     return said

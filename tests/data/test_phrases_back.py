@@ -33,7 +33,7 @@ def train(splits: tuple[Pairs, Pairs]) -> Pairs:
 
 
 class Dice:
-    """Dice by which just what has one of some probabilities happens."""
+    """Dice with which the events of the given probabilities happen, and no others."""
 
     def __init__(self, *happening: float) -> None:
         self.happening = happening
@@ -50,7 +50,7 @@ def spoken(programs: None) -> ModuleType:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, held_out = make("phrases-es-en", seed=7, count=2000, held_out=200)
     digest = hashlib.sha256(text + held_out).hexdigest()
-    assert digest == "795f04763b9c2afbec334f42834af22dc50c7956e1846f48246a38fd113b1f12"
+    assert digest == "72404baab0a80fb449842243ee00412ec0e8251294ed6a35f7a0bdf587751e3a"
     assert make("phrases-es-en", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
 
 
@@ -69,7 +69,7 @@ def test_what_people_try_first_is_there(known: Make, spanish: str, english: str)
     assert (spanish, english) in split(known("phrases-es-en")[0])
 
 
-def test_the_parts_share_no_sentence(splits: tuple[Pairs, Pairs]) -> None:
+def test_the_parts_share_hardly_a_sentence(splits: tuple[Pairs, Pairs]) -> None:
     train, held_out = ({spanish for spanish, _ in part} for part in splits)
     # A sentence may come of several frames, of which only one is held out.
     assert len(train & held_out) < 0.02 * len(held_out)
@@ -77,7 +77,8 @@ def test_the_parts_share_no_sentence(splits: tuple[Pairs, Pairs]) -> None:
 
 def test_english_is_written_in_one_way(train: Pairs) -> None:
     for _, english in train:
-        assert not re.search(r"\b(?:I am|[Yy]ou are|[Dd]o not|[Cc]annot|elevator|apartment|lorry)\b (?=\w)", english)
+        assert not re.search(r"\b(?:I am|[Yy]ou are|[Dd]o not|[Cc]annot)\b (?=\w)", english)
+        assert not re.search(r"\b(?:elevator|apartment|lorry|movie|gray|parcel|jumper)s?\b", english)
         assert english[-1] in ".?!"
 
 
@@ -88,7 +89,7 @@ def test_spanish_is_said_and_typed_in_many_ways(train: Pairs) -> None:
     assert 0.02 < share(r"\busted(es)?\b", re.IGNORECASE) < 0.1
     assert 0.002 < share(r"\b(?:carros?|celulares|celular|jugo|papas?)\b") < 0.05
     assert 0.1 < share(r"^[^A-ZÁÉÍÓÚ¿¡]*[^.?!]$") < 0.3
-    assert 0.03 < share(r"^(?!¿).*[^.?!]$|^[^¿]*\?$") < 0.4
+    assert 0.02 < share(r"^[A-ZÁÉÍÓÚ][^¿]*\?$") < 0.1
 
 
 def test_no_part_has_a_sentence_of_the_suites(splits: tuple[Pairs, Pairs], known: Make) -> None:
@@ -98,6 +99,9 @@ def test_no_part_has_a_sentence_of_the_suites(splits: tuple[Pairs, Pairs], known
         return " ".join(re.findall(r"\w+", text.lower().translate(plain)))
 
     said = {words(spanish) for part in known("phrases-es-en") for spanish, _ in split(part)}
+    said |= {
+        words(one) for part in known("phrases-es-en") for both, _ in split(part) for one in re.split("[.?!]", both)
+    }
     for name in ("everyday-back.jsonl", "everyday-back-kept.jsonl"):
         checks = [json.loads(line) for line in (DATA / "phrases" / name).read_text(encoding="utf-8").splitlines()]
         asked = {words(check["say"]) for check in checks if "say" in check}
@@ -116,7 +120,17 @@ def test_no_part_has_a_sentence_of_the_suites(splits: tuple[Pairs, Pairs], known
         ("Can you open your bag?", "¿Puedes abrir tu bolsa?", False, "¿Puede usted abrir su bolsa?"),
         ("Do you want to get up?", "¿Quieres levantarte?", False, "¿Quiere usted levantarse?"),
         ("I love you.", "Te quiero.", False, "Te quiero."),
+        ("You like tea.", "Te gusta el té.", False, "A usted le gusta el té."),
+        ("Do you like your job?", "¿Te gusta tu trabajo?", True, "¿Les gusta su trabajo?"),
+        ("I hope you can read.", "Espero que puedas leer.", False, "Espero que usted pueda leer."),
+        ("You never drink.", "Nunca bebes.", True, "Ustedes nunca beben."),
+        ("You were tired.", "Estabas cansado.", True, "Usted estaba cansado."),
+        ("Do you feel like eating?", "¿Tienes ganas de comer?", False, "¿Tiene usted ganas de comer?"),
+        # What stays familiar beside the verb keeps all of it so.
+        ("Did you do it yourself?", "¿Lo hiciste tú mismo?", False, "¿Lo hiciste tú mismo?"),
         ("Can you hear yourself?", "¿Puedes oírte a ti?", False, "¿Puedes oírte a ti?"),
+        ("Can I help you if you like?", "¿Puedo ayudarte si quieres?", False, "¿Puedo ayudarte si quieres?"),
+        ("Bring it to me when you come.", "Tráemelo cuando vengas.", False, "Tráemelo cuando vengas."),
     ],
 )
 def test_what_is_said_to_you_may_be_formal(
@@ -130,7 +144,9 @@ def test_what_is_said_to_you_may_be_formal(
     ("english", "written", "dropped"),
     [
         ("He works.", "Él trabaja.", "Trabaja."),
-        ("When he was young, I knew him.", "Cuando él era joven, lo conocía.", "Cuando era joven, lo conocía."),
+        ("If he comes, I'll go.", "Si él viene, me iré.", "Si viene, me iré."),
+        ("He was young.", "Él era joven.", "Él era joven."),  # so was I
+        ("He did it himself.", "Lo hizo él mismo.", "Lo hizo él mismo."),
         ("They don't eat.", "Ellos no comen.", "No comen."),
         ("She works.", "Ella trabaja.", "Ella trabaja."),
         ("It's for him.", "Es para él.", "Es para él."),
@@ -140,6 +156,32 @@ def test_what_is_said_to_you_may_be_formal(
 )
 def test_he_and_they_may_be_left_out(spoken: ModuleType, english: str, written: str, dropped: str) -> None:
     assert spoken.as_said(Dice(spoken.DROPPED), spoken.Pair(english, written)) == (english, dropped)
+
+
+@pytest.mark.parametrize(
+    ("english", "written", "added"),
+    [
+        ("I work.", "Trabajo.", "Yo trabajo."),
+        ("I don't get up.", "No me levanto.", "Yo no me levanto."),
+        ("You sing well.", "Cantas bien.", "Tú cantas bien."),
+        ("We live here.", "Vivimos aquí.", "Nosotros vivimos aquí."),
+        ("I dropped the plate.", "Se me cayó el plato.", "Se me cayó el plato."),
+        ("I like tea.", "Me gusta el té.", "Me gusta el té."),
+    ],
+)
+def test_a_pronoun_may_be_written_before_its_verb(spoken: ModuleType, english: str, written: str, added: str) -> None:
+    assert spoken.as_said(Dice(spoken.ADDED), spoken.Pair(english, written)) == (english, added)
+
+
+def test_people_type_less_than_they_should(spoken: ModuleType) -> None:
+    def typed(said: str, *happening: float) -> str:
+        return spoken.as_typed(Dice(*happening), said)
+
+    assert typed("¿Dónde está Tomás?", spoken.WITHOUT_OPENING) == "Dónde está Tomás?"
+    assert typed("¿Dónde está Tomás?", spoken.IN_LOWER_CASE) == "dónde está tomás"
+    assert typed("¿Dónde está Tomás?", spoken.IN_LOWER_CASE, spoken.IN_PLAIN_LETTERS) == "donde esta tomas"
+    assert typed("¿Está aquí?", spoken.IN_LOWER_CASE) == "está aquí?"  # else it would be no question
+    assert typed("El niño está aquí.", spoken.IN_LOWER_CASE, spoken.IN_PLAIN_LETTERS) == "el niño esta aqui"
 
 
 def test_words_of_america_stand_in_for_those_of_spain(spoken: ModuleType) -> None:
@@ -155,6 +197,9 @@ def test_words_of_america_stand_in_for_those_of_spain(spoken: ModuleType) -> Non
         ("I am not eating an apartment, do not worry.", "I'm not eating a flat, don't worry."),
         ("Do not go.", "Don't go."),
         ("Elevators are grey.", "Lifts are grey."),
+        ("The TV in my apartment is new.", "The television in my flat is new."),
+        ("Write to anna@mail.com.", "Write to anna@mail.com."),
+        ("Who is it?", "Who is it?"),
         ("The swimming pool is near the exam.", "The swimming pool is near the exam."),
     ],
 )
