@@ -156,9 +156,9 @@ def whole(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    *(Scene(fact.topic, 0.7 * fact.weight, partial(play_fact, fact)) for fact in FACTS),
+    *(Scene(fact.topic, 1.4 * fact.weight, partial(play_fact, fact)) for fact in FACTS),
     Scene("is it that colour?", 0.8, true_colour),
-    Scene("why and how", 12.0, single),
+    Scene("why and how", 18.0, single),
     Scene("three of a kind", 1.2, some),
     Scene("all in order", 0.6, whole),
 )

@@ -188,7 +188,7 @@ def quiz(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("jokes", 19.0, joke),
+    Scene("jokes", 26.0, joke),
     Scene("a joke of the person", 2.5, their_joke),
     Scene("riddles", 15.0, partial(ask_riddle, request=LINES["riddle_requests"])),
     Scene("quiz", 7.0, quiz),

@@ -226,8 +226,8 @@ def compare_sizes(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("adding", 34.0, add),
-    Scene("taking away", 36.0, partial(calculate, sign="minus")),
+    Scene("adding", 45.0, add),
+    Scene("taking away", 45.0, partial(calculate, sign="minus")),
     Scene("sums that are too much", 5.0, too_much),
     Scene("checking sums", 7.0, judge),
     Scene("tables", 8.0, multiply),
@@ -239,6 +239,6 @@ SCENES: Scenes = (
     Scene("neighbours of numbers", 2.2, neighbour),
     Scene("doubles", 4.0, double),
     Scene("even and odd", 1.2, even_or_odd),
-    Scene("comparing numbers", 3.6, compare),
-    Scene("comparing sizes", 7.0, compare_sizes),
+    Scene("comparing numbers", 8.0, compare),
+    Scene("comparing sizes", 28.0, compare_sizes),
 )

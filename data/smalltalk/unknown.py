@@ -59,4 +59,4 @@ def _item(talk: Talk, items: Sequence[str]) -> str:
     return talk.dice.choice(possible or items)
 
 
-SCENES: Scenes = (Scene("what it does not know", 22.0, unknown),)
+SCENES: Scenes = (Scene("what it does not know", 40.0, unknown),)

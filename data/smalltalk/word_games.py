@@ -188,7 +188,7 @@ def would_you_rather(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("spelling", 45.0, spell),
+    Scene("spelling", 60.0, spell),
     Scene("how many letters", 1.5, partial(about_word, say="count_letters", reply="counted", longest=10)),
     Scene("spelling backwards", 1.5, partial(about_word, say="backwards_asked", reply="backwards", longest=6)),
     Scene("the alphabet", 1.2, lambda talk: talk.ask(LINES["alphabet"], ALPHABET)),
