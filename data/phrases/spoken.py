@@ -24,7 +24,7 @@ PATTERNS = tuple(
 )
 """sentences with open places, as in patterns.toml"""
 AMERICAN = dict(read_pairs(_TABLES["american"]))
-"""words of Spain, and one of the same gender and number that is said in America"""
+"""words of Spain, and those that are said in America in their place"""
 
 FORMAL = 0.45
 """probability that what is said to a person is said with usted or ustedes, where only forms of verbs tell"""
@@ -143,9 +143,8 @@ def as_typed(dice: Dice, said: str) -> str:
     if dice.chance(WITHOUT_OPENING):
         return said.translate(PLAIN_OPENING)
     if dice.chance(IN_LOWER_CASE):
-        is_told = (
-            INTERROGATIVES.search(said) or "?" not in said
-        )  # else nothing but the mark tells that it is a question
+        # Without such a word, only the mark tells that it is a question.
+        is_told = "?" not in said or INTERROGATIVES.search(said)
         said = said.translate(PLAIN_OPENING).lower().rstrip(".?!" if is_told else ".!")
         return said.translate(PLAIN) if dice.chance(IN_PLAIN_LETTERS) else said
     return said

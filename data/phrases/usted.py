@@ -12,20 +12,10 @@ from phrases.english import capital
 from phrases.nouns import BY_NAME
 from phrases.spanish import PLAIN, Tense, conjugate, imperative
 
-AUXILIARIES = (
-    "ser",
-    "estar",
-    "haber",
-    "ir",
-    "tener",
-    "poder",
-    "querer",
-    "saber",
-    "deber",
-    "soler",
-    "acabar",
-    "necesitar",
+AUXILIARIES = frozenset(
+    ("acabar", "deber", "estar", "haber", "ir", "necesitar", "poder", "querer", "saber", "ser", "soler", "tener")
 )
+"""verbs that the tables of what people do need not have"""
 NOUNS = frozenset(
     ("ganas", "compras", "mejores", "intereses", "copias", "firmas", "flores", "fotos", "noticias", "tardes")
 )
@@ -56,7 +46,7 @@ def infinitives() -> frozenset[str]:
 
 @cache
 def _all_infinitives() -> frozenset[str]:
-    found = {verb.spanish for verb in (*verbs.TRANSITIVE, *verbs.INTRANSITIVE, *verbs.PEOPLE)} | set(AUXILIARIES)
+    found = {verb.spanish for verb in (*verbs.TRANSITIVE, *verbs.INTRANSITIVE, *verbs.PEOPLE)} | AUXILIARIES
     for line in tables.VERB_PHRASES["phrases"]["table"].strip().splitlines():
         found.add(line.partition(" = ")[2].split()[0])
     return frozenset(one for one in found if one.removesuffix("se").endswith(("ar", "er", "ir", "ír")))
