@@ -16,7 +16,8 @@ LARGEST, ALL = 5_000_000, 15_000_000
 """parameters of one; bytes of all in the repository"""
 ROOT = Path(__file__).parent.parent
 SHARES = {
-    "arithmetic": 0.77, "comparing": 0.75, "other facts": 0.8, "opposites": 0.9, "sequences": 0.9, "capitals": 0.9, "commands": 0.9,
+    "arithmetic": 0.77, "comparing": 0.75, "other facts": 0.8, "opposites": 0.9, "sequences": 0.9, "capitals": 0.9,
+    "commands": 0.9,
     "a name, 2 turns later": 0.85, "a favourite, 2 turns later": 0.92,
     "a name, 4 turns later": 0.8, "a favourite, 4 turns later": 0.9, "what was said, by its words": 0.3,
     "unknown, said so": 0.68, "known, not refused": 0.95, "well formed": 0.97,
