@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parents[2] / "data" / "make.py"
+Pairs = list[tuple[str, str]]
+
+
+def split(text: bytes) -> Pairs:
+    """Return the two sides of each line of pairs."""
+    return [(left, right) for left, right in (line.split("\t") for line in text.decode().splitlines())]
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.data.conftest import Pairs, split
+
 pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 DATA = Path(__file__).parents[2] / "data"
-Pairs = list[tuple[str, str]]
 Make = Callable[..., tuple[bytes, bytes]]
 
 
@@ -43,10 +44,6 @@ ADJECTIVES = {
         (stem + "o", "m", 1), (stem + "a", "f", 1), (stem + "os", "m", 2), (stem + "as", "f", 2),
     )
 }  # fmt: skip
-
-
-def split(text: bytes) -> Pairs:
-    return [(left, right) for left, right in (line.split("\t") for line in text.decode().splitlines())]
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,12 @@ from types import ModuleType
 
 import pytest
 
+from tests.data.conftest import Pairs, split
+
 pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 DATA = Path(__file__).parents[2] / "data"
-Pairs = list[tuple[str, str]]
 Make = Callable[..., tuple[bytes, bytes]]
-
-
-def split(text: bytes) -> Pairs:
-    return [(left, right) for left, right in (line.split("\t") for line in text.decode().splitlines())]
 
 
 @pytest.fixture(scope="module")

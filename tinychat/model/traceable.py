@@ -1,5 +1,7 @@
 """A model as a function of ids, in operations that a graph of ONNX has.
 
+It stands apart from `formats/onnx.py`, which refuses what cannot be exported before torch is imported.
+
 Shapes: as in `ngrams.py`.
 """
 
