@@ -11,14 +11,14 @@ from functools import cache
 
 from grammar import Dice
 
-from phrases import everyday, patterns, spoken
+from phrases import everyday, patterns, spoken, written
 from phrases import make as forward
 from phrases.draft import TOGETHER, Draft, Pair, finish
 from phrases.spanish import PLAIN
 
 SUITES = ("everyday-back.jsonl", "everyday-back-kept.jsonl")
-FIXED, SPOKEN_PATTERNS = 0.04, 0.16
-"""shares of whole sentences, and of sentences with open places, that Spanish has beside the grammar"""
+FIXED, WRITTEN, SPOKEN_PATTERNS = 0.03, 0.6, 0.1
+"""shares of what people say all the time, of other whole sentences, of those with open places; the rest is grammar"""
 _EVERYDAY = [Pair(*pair) for pair in everyday.fixed() if pair[0][-1] in ".?!"]
 WHOLE = tuple({pair.spanish: pair for pair in (*spoken.FIXED, *reversed(_EVERYDAY))}.values())
 """whole sentences, each with the first of its translations"""
@@ -39,14 +39,14 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     """Yield `count` pairs. With `held_out`, each has a name or a combination of words that the other part never has."""
     dice = Dice(f"phrases-es-en {'held-out' if held_out else 'train'} {seed}")
     seen: set[str] = set()
-    whole = frozenset(WHOLE)
+    whole = frozenset((*WHOLE, *written.pairs()))
     while count > 0:
         draft = Draft(dice, held_out=held_out)
         drawn = [draw(dice, draft, held_out=held_out) for _ in range(2 if dice.chance(TOGETHER) else 1)]
         pair = drawn[0] if len(drawn) == 1 else drawn[0].with_next(drawn[1])
         is_kept_apart = any(plain(forward.ADDRESSED.sub("", one.spanish)) in kept_apart() for one in drawn)
         said = pair.spanish if forward.COPIED.search(pair.spanish) else spoken.as_typed(dice, pair.spanish)
-        is_new = said not in seen or pair in whole  # what people say all the time may come again
+        is_new = said not in seen or pair in whole  # whole sentences may come again
         if is_new and not is_kept_apart and forward.belongs(pair, draft, held_out=held_out):
             seen.add(said)
             count -= 1
@@ -55,10 +55,13 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
 
 def draw(dice: Dice, draft: Draft, *, held_out: bool) -> Pair:
     """Return a pair of any kind, in Spanish as somebody would say it."""
-    part = dice.weighted((0.0 if held_out else FIXED, SPOKEN_PATTERNS, 1 - FIXED - SPOKEN_PATTERNS))
+    whole = (0.0, 0.0) if held_out else (FIXED, WRITTEN)
+    part = dice.weighted((*whole, SPOKEN_PATTERNS, 1 - FIXED - WRITTEN - SPOKEN_PATTERNS))
     if part == 0:
         return dice.choice(WHOLE)
     if part == 1:
+        return written.draw(dice)
+    if part == 2:
         pair = finish(dice, *patterns.fill(draft, *dice.choice(spoken.PATTERNS)))
     else:
         pair = forward.draw(dice, draft)

@@ -1,0 +1,118 @@
+"""Sentences written one by one, with their translations: well formed, each once, and drawn in several ways."""
+
+import importlib
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+Draw = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def written(programs: None) -> ModuleType:
+    return importlib.import_module("phrases.written")
+
+
+class Dice(random.Random):
+    """Dice with which the events of the given probabilities happen, and no others."""
+
+    def __init__(self, *happening: float) -> None:
+        super().__init__(7)
+        self.happening = happening
+
+    def chance(self, probability: float) -> bool:
+        return probability in self.happening
+
+
+@pytest.fixture
+def draw(written: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Draw:
+    """Return a function that draws from the given pairs, with dice of the given probabilities."""
+
+    def draw(*pairs: tuple[str, str], happening: tuple[float, ...] = ()) -> tuple[str, str]:
+        monkeypatch.setattr(written, "pairs", lambda: tuple(written.Pair(*pair) for pair in pairs))
+        english, spanish = written.draw(Dice(*happening))
+        return english, spanish
+
+    return draw
+
+
+def test_each_sentence_is_written_properly_and_once(written: ModuleType) -> None:
+    pairs = written.pairs()
+    for english, spanish in pairs:
+        for side in (english, spanish):
+            assert side[-1] in ".?!", side
+            assert side == " ".join(side.split())
+        assert spanish.count("¿") == spanish.count("?"), spanish
+        assert spanish.count("¡") == spanish.count("!"), spanish
+    assert len(pairs) > 40_000
+    assert max(Counter(spanish for _, spanish in pairs).values()) == 1
+
+
+def test_the_english_is_written_as_that_of_the_grammar(written: ModuleType) -> None:
+    american = re.compile(
+        r"\b(?:apartment|movie|elevator|neighbor|color|favorite|soccer|vacation|cookie|sidewalk|theater|gray)s?\b",
+        re.IGNORECASE,
+    )
+    assert [pair for pair in written.pairs() if american.search(pair.english)] == []
+
+
+def test_a_sentence_comes_as_it_is_written(draw: Draw) -> None:
+    assert draw(("Lola's asleep.", "Lola duerme.")) == ("Lola's asleep.", "Lola duerme.")
+
+
+def test_another_name_stands_in_on_both_sides(written: ModuleType, draw: Draw) -> None:
+    english, spanish = draw(("Did Lola call Lola?", "¿Llamó Lola a Lola?"), happening=(written.RENAMED,))
+    name = english.split()[1]
+    assert name != "Lola"
+    assert (english, spanish) == (f"Did {name} call {name}?", f"¿Llamó {name} a {name}?")
+
+
+def test_a_name_of_the_held_out_part_never_stays(draw: Draw) -> None:
+    english, spanish = draw(("Ramona left.", "Ramona se fue."))
+    assert "Ramona" not in english + spanish
+    assert english.split()[0] == spanish.split()[0]
+
+
+def test_what_is_no_name_on_both_sides_stays(written: ModuleType, draw: Draw) -> None:
+    pair = ("Rose loves Paris.", "A Rosa le encanta París.")
+    assert draw(pair, happening=(written.RENAMED,)) == pair
+
+
+@pytest.mark.parametrize(
+    ("pair", "opened"),
+    [
+        (("I'm tired.", "Estoy cansado."), ("But I'm tired.", "Pero estoy cansado.")),
+        (("The bus is late.", "El autobús llega tarde."), ("But the bus is late.", "Pero el autobús llega tarde.")),
+        (("He saw Lola.", "Lola lo vio."), ("But he saw Lola.", "Pero Lola lo vio.")),
+        (("Where are you?", "¿Dónde estás?"), ("Hey, where are you?", "Oye, ¿dónde estás?")),
+        (("Come here.", "Ven aquí."), ("Come here.", "Ven aquí.")),  # an order, which “but I think” cannot open
+        (("Lola left.", "Lola se fue."), ("Lola left.", "Lola se fue.")),
+    ],
+)
+def test_words_come_before_a_statement_or_a_question(
+    written: ModuleType, draw: Draw, monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str], opened: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(written, "BEFORE_STATEMENTS", (("pero", "but"),))
+    monkeypatch.setattr(written, "BEFORE_QUESTIONS", (("oye,", "hey,"),))
+    assert draw(pair, happening=(written.OPENED,)) == opened
+
+
+def test_two_short_statements_form_one(written: ModuleType, draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written, "BETWEEN", (("pero", "but"),))
+    pair = ("It's raining.", "Está lloviendo.")
+    assert draw(pair, happening=(written.JOINED,)) == (
+        "It's raining, but it's raining.",
+        "Está lloviendo, pero está lloviendo.",
+    )
+    assert draw(("Is it raining?", "¿Llueve?"), happening=(written.JOINED,)) == ("Is it raining?", "¿Llueve?")
+
+
+def test_somebody_is_addressed_behind_a_sentence(written: ModuleType, draw: Draw) -> None:
+    english, spanish = draw(("Come in!", "¡Pasa!"), happening=(written.ADDRESSED,))
+    name = english.removeprefix("Come in, ").removesuffix("!")
+    assert name.isalpha()
+    assert spanish == f"¡Pasa, {name}!"
