@@ -13,8 +13,11 @@ from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
 MAX_TOKEN_CHARACTERS = 64
 """Characters that a token has at most, on average over a context."""
-ABBREVIATIONS = frozenset(("mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e"))
-"""Words after whose full stop a sentence goes on."""
+ABBREVIATIONS = frozenset((
+    "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e",
+    "sra", "srta", "dra", "ud", "uds", "vd", "vds", "avda", "núm", "pág", "p.ej",
+))  # fmt: skip
+"""Words of English and Spanish after whose full stop a sentence goes on."""
 _LONGEST_WORD = 32
 """Number of characters before a full stop in which such a word is looked for: more than any has."""
 _BREAK = re.compile(r"""(?<![.!?…])(?P<mark>[.!?…]+)["'”’»)\]]*(?P<space>\s+)|(?<!\s)\s*\n\s*""")

@@ -3,7 +3,10 @@
 
 const WHITE = String.raw`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`; // as in Python, unlike \s
 const NOT_WHITE = new RegExp(`[^${WHITE}]`, "u");
-const ABBREVIATIONS = new Set(["mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e"]);
+const ABBREVIATIONS = new Set([
+  "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e",
+  "sra", "srta", "dra", "ud", "uds", "vd", "vds", "avda", "núm", "pág", "p.ej",
+]); // prettier-ignore
 const BREAK = new RegExp(
   `(?<![.!?…])(?<mark>[.!?…]+)["'”’»)\\]]*(?<space>[${WHITE}]+)|(?<![${WHITE}])[${WHITE}]*\\n[${WHITE}]*`, "gu"); // prettier-ignore
 
