@@ -2,7 +2,7 @@
 # make test     run all checks but those of `make long`: style, types, tests, in ten minutes
 # make fast     run the tests that take less than a minute
 # make long     run fuzzers, soaks, whole grids, whole trainings and llama.cpp, which it compiles; CI runs them, too
-# make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
+# make models   train the bundled models, each within 40 minutes; make smalltalk, tales, translate or translate-es-en: just one
 # make wasm     compile the kernel anew for exported pages, after a change of kernel.c or what it includes
 # make constraints  write down the versions installed here; all of these install them, and so does CI
 # make man      write docs/tinychat.1, and all else in docs/ that is generated
@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow long llama models smalltalk tales translate wasm constraints man screens clean
+.PHONY: chat test check fast slow long llama models smalltalk tales translate translate-es-en wasm constraints man screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -59,9 +59,9 @@ $(VENV)/pyvenv.cfg:
 	  || { echo "tinychat needs Python 3.11 or newer, not $$($(PYTHON) --version): make PYTHON=python3.12 chat" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-models: smalltalk tales translate
+models: smalltalk tales translate translate-es-en
 
-smalltalk tales translate: $(VENV)/chat-ready
+smalltalk tales translate translate-es-en: $(VENV)/chat-ready
 	$(BIN)/python models/bundle.py $@
 
 wasm: $(VENV)/chat-ready

@@ -51,7 +51,7 @@ def sources(tmp_path: Path) -> Path:
     """A copy of what a wheel is built from, without a compiled library."""
     folder = tmp_path / "sources"
     ignored = shutil.ignore_patterns("*.so", "__pycache__")
-    for name in ("tinychat", "data", "models/smalltalk", "models/tales", "models/translate"):
+    for name in ("tinychat", "data", "models/smalltalk", "models/tales", "models/translate", "models/translate-es-en"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     (folder / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "tinychat.1", folder / "docs")

@@ -38,7 +38,7 @@ from tinychat.generate.native.engine import NativeEngine
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.store.models import ModelInfo, read_tokenizers
 
-BUNDLED = ("smalltalk", "tales", "translate")
+BUNDLED = ("smalltalk", "tales", "translate", "translate-es-en")
 TRAINED = "fables"
 PROMPTS = {
     "chat": ("tell me a story about a fox", "what can you do?", "what should I cook tonight?"),

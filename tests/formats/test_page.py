@@ -204,7 +204,7 @@ def test_answers_are_those_of_the_native_engine(kind: str, precision: str, optio
 
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("runner", [pytest.param("node", marks=needs_node), "chromium"])
-@pytest.mark.parametrize("name", ["smalltalk", "tales", "translate", "characters with counts"])
+@pytest.mark.parametrize("name", ["smalltalk", "tales", "translate", "translate-es-en", "characters with counts"])
 @pytest.mark.slow
 @pytest.mark.long
 def test_answers_of_models_that_people_have_are_those_of_the_native_engine(
