@@ -17,7 +17,7 @@ from tinychat.tokenizer.training import train_vocabulary
         ("Hello. How are you?  Fine!", ["Hello.", "How are you?", "Fine!"]),
         ("i am tired. where is tom", ["i am tired.", "where is tom"]),
         ("Mr. Brown and J. Smith paid 3.50 euros, e.g. by card.", None),
-        ("La Sra. Ruiz y Ud. viven en la Avda. Norte, núm. 3.", None),
+        ("La Sra. Ruiz y Ud. viven en la Avda. Norte, núm. 3; dña. Eva, p. ej. en otra calle.", None),
         ("I said no. He left.", ["I said no.", "He left."]),
         ("It is I. Come in.", ["It is I.", "Come in."]),
         ("one\ntwo\n\n three", ["one", "two", "three"]),

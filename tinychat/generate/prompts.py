@@ -15,7 +15,7 @@ MAX_TOKEN_CHARACTERS = 64
 """Characters that a token has at most, on average over a context."""
 ABBREVIATIONS = frozenset((
     "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e",
-    "sra", "srta", "dra", "ud", "uds", "vd", "vds", "avda", "núm", "pág", "p.ej",
+    "sra", "srta", "sres", "dra", "dña", "ud", "uds", "vd", "vds", "av", "avda", "núm", "pág", "tel", "p.ej", "ej",
 ))  # fmt: skip
 """Words of English and Spanish after whose full stop a sentence goes on."""
 _LONGEST_WORD = 32

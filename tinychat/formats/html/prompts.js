@@ -5,7 +5,7 @@ const WHITE = String.raw`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u
 const NOT_WHITE = new RegExp(`[^${WHITE}]`, "u");
 const ABBREVIATIONS = new Set([
   "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "approx", "e.g", "i.e",
-  "sra", "srta", "dra", "ud", "uds", "vd", "vds", "avda", "núm", "pág", "p.ej",
+  "sra", "srta", "sres", "dra", "dña", "ud", "uds", "vd", "vds", "av", "avda", "núm", "pág", "tel", "p.ej", "ej",
 ]); // prettier-ignore
 const BREAK = new RegExp(
   `(?<![.!?…])(?<mark>[.!?…]+)["'”’»)\\]]*(?<space>[${WHITE}]+)|(?<![${WHITE}])[${WHITE}]*\\n[${WHITE}]*`, "gu"); // prettier-ignore
