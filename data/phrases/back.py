@@ -1,6 +1,7 @@
 """Generate pairs in the other direction: Spanish as people say and type it, with its English translation.
 
-They are drawn from the same frames as those of `make.py`, and from what spoken.toml adds.
+Three fifths are made from the sentences of `written.py`; the rest are drawn from the frames of `make.py`, and from
+what spoken.toml adds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Generate the pairs: everyday phrases first, then sentences drawn from the frames; each English sentence is unique."""
+"""Generate the pairs: everyday phrases, sentences written one by one, and others drawn from the frames.
+
+Each English sentence is unique.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from phrases import (
     subclauses,
     things,
     times,
+    written,
 )
 from phrases.draft import TOGETHER, TYPED, Draft, Frames, Pair, finish
 from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN
@@ -60,6 +64,10 @@ PARTS: tuple[tuple[float, Frames], ...] = (
 HELD_OUT_NAMES = frozenset(HELD_OUT_MEN + HELD_OUT_WOMEN)
 SHARES = [share for share, _ in PARTS]
 WEIGHTS = [[weight for weight, _ in frames] for _, frames in PARTS]
+WRITTEN = 0.65
+"""probability that a sentence for training is one of those written one by one, unless it has come already"""
+WITHOUT_CONTRACTIONS = 0.25
+"""probability that a written sentence comes without its contractions"""
 WITHOUT_APOSTROPHES = 0.3
 """probability that a sentence as people type it has no apostrophes"""
 
@@ -104,10 +112,10 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         count -= len(fixed)
     while count > 0:
         draft = Draft(dice, held_out=held_out)
-        pair = draw(dice, draft)
+        pair = draw_any(dice, draft, held_out=held_out)
         is_kept_apart = plain(ADDRESSED.sub("", pair.english)) in kept_apart()
         if dice.chance(TOGETHER):
-            pair = pair.with_next(draw(dice, draft))
+            pair = pair.with_next(draw_any(dice, draft, held_out=held_out))
         fits = belongs(pair, draft, held_out=held_out)
         if dice.chance(typed) and not COPIED.search(pair.english):
             pair = pair.as_typed(without_apostrophes=dice.chance(WITHOUT_APOSTROPHES))
@@ -123,8 +131,16 @@ def belongs(pair: Pair, draft: Draft, *, held_out: bool) -> bool:
     return is_reserved == held_out and not DOUBLED.search(f"{pair.english}\n{pair.spanish}".lower())
 
 
+def draw_any(dice: Dice, draft: Draft, *, held_out: bool) -> Pair:
+    """Return a written sentence with probability `WRITTEN`, else one of the grammar; held out, always the latter."""
+    if held_out or not dice.chance(WRITTEN):
+        return draw(dice, draft)
+    pair = written.draw(dice)
+    return written.in_full(pair) if dice.chance(WITHOUT_CONTRACTIONS) else pair
+
+
 def draw(dice: Dice, draft: Draft) -> Pair:
-    """Return a pair of any kind."""
+    """Return a pair of the grammar, of any kind."""
     part = dice.weighted(SHARES)
     return finish(dice, *PARTS[part][1][dice.weighted(WEIGHTS[part])][1](draft))
 

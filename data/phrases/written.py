@@ -30,8 +30,22 @@ BEFORE_QUESTIONS = (
     ("oye,", "hey,"), ("perdón,", "excuse me,"), ("disculpe,", "excuse me,"), ("bueno,", "well,"), ("entonces,", "so"),
 )  # fmt: skip
 BETWEEN = (("y", "and"), ("pero", "but"), ("así que", "so"), ("porque", "because"))
+PRONOUN = "(?: (?:I|you|he|she|it|we|they)\\b)"
+IN_FULL = tuple(
+    (re.compile(pattern, re.IGNORECASE), whole)
+    for pattern, whole in (
+        (r"\b(I)'m\b", r"\1 am"),
+        (r"\b(you|we|they)'re\b", r"\1 are"),
+        (r"\b(I|you|we|they)'ve\b", r"\1 have"),
+        (r"\b(I|you|he|she|it|we|they)'ll\b", r"\1 will"),
+        (rf"\b(w)on't\b(?!{PRONOUN})", r"\1ill not"),
+        (rf"\b(ca)n't\b(?!{PRONOUN})", r"\1nnot"),
+        (rf"\b(do|does|did|is|are|was|were|has|have|had|would|could|should)n't\b(?!{PRONOUN})", r"\1 not"),
+    )
+)
+"""unambiguous contractions and their full forms: 's and 'd are not among them"""
 STATEMENT = re.compile(r"(?:The|My|Your|His|Her|Our|He|She|It|We|You|They|There|This|That|These|Those|I)\b[^?!]*\.")
-"""an English sentence that may stand behind other words"""
+"""an English sentence before which other words may stand"""
 
 
 @cache
@@ -49,7 +63,7 @@ def _gender_of() -> dict[str, str]:
 
 
 def draw(dice: Dice) -> Pair:
-    """Return a sentence, now and then with other names, with words before or behind it, or joined to another."""
+    """Return a sentence, sometimes with other names, opened, addressed to somebody, or joined to another."""
     pair = _renamed(dice, dice.choice(pairs()))
     if dice.chance(OPENED):
         return _opened(dice, pair)
@@ -65,6 +79,16 @@ def draw(dice: Dice) -> Pair:
                 f"{pair.spanish[:-1]}, {between} {_lowered(other).spanish}",
             )
     return pair
+
+
+def in_full(pair: Pair) -> Pair:
+    """Return a pair whose English side has no contractions, as far as these stand for one thing only."""
+    english = pair.english
+    if re.match(r"\w+n't .*\?", english):  # Didn't Ana come?
+        return pair
+    for pattern, whole in IN_FULL:
+        english = pattern.sub(whole, english)
+    return Pair(english, pair.spanish)
 
 
 def _another(dice: Dice, gender: str) -> str:

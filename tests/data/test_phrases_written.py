@@ -48,7 +48,7 @@ def test_each_sentence_is_written_properly_and_once(written: ModuleType) -> None
             assert side == " ".join(side.split())
         assert spanish.count("¿") == spanish.count("?"), spanish
         assert spanish.count("¡") == spanish.count("!"), spanish
-    assert len(pairs) > 40_000
+    assert len(pairs) == 53_839
     assert max(Counter(spanish for _, spanish in pairs).values()) == 1
 
 
@@ -116,3 +116,21 @@ def test_somebody_is_addressed_behind_a_sentence(written: ModuleType, draw: Draw
     name = english.removeprefix("Come in, ").removesuffix("!")
     assert name.isalpha()
     assert spanish == f"¡Pasa, {name}!"
+
+
+@pytest.mark.parametrize(
+    ("contracted", "whole"),
+    [
+        ("I'm late and they won't wait.", "I am late and they will not wait."),
+        ("Don't tell her you can't come.", "Do not tell her you cannot come."),
+        ("You don't smoke, do you?", "You do not smoke, do you?"),
+        ("You smoke, don't you?", "You smoke, don't you?"),
+        ("Didn't Ana come?", "Didn't Ana come?"),
+        ("She's a nurse.", "She's a nurse."),  # or has
+        ("We'd gone, he'll stay.", "We'd gone, he will stay."),
+    ],
+)
+def test_contractions_that_stand_for_one_thing_are_written_in_full(
+    written: ModuleType, contracted: str, whole: str
+) -> None:
+    assert written.in_full(written.Pair(contracted, "")) == (whole, "")
