@@ -249,7 +249,7 @@ def test_the_pages_of_models_that_have_answered_are_as_large_as_told() -> None:
     from tinychat.generate.native.engine import choose_precision
 
     text = " ".join((ROOT / "docs" / "html.md").read_text(encoding="utf-8").split())
-    told = {name: float(size) for name, size in re.findall(r"`(\w+)`(?: has)? ([\d.]+) MB", text)}
+    told = {name: float(size) for name, size in re.findall(r"`([\w-]+)`(?: has)? ([\d.]+) MB", text)}
     infos = [open_info(path.parent) for path in bundled_models().glob("*/config.json")]
     for info in infos:
         choose_precision(info, threads=1)  # what int8 costs is measured, and decides the precision of the page

@@ -36,37 +36,46 @@ def kept_apart() -> frozenset[str]:
     return frozenset(map(plain, forward.asked(SUITES)))
 
 
+def _is_kept_apart(sentence: str) -> bool:
+    return not kept_apart().isdisjoint((plain(sentence), plain(forward.ADDRESSED.sub("", sentence))))
+
+
+@cache
+def _written() -> tuple[Pair, ...]:
+    return tuple(pair for pair in written.pairs() if not _is_kept_apart(pair.spanish))
+
+
 def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     """Yield `count` pairs. With `held_out`, each has a name or a combination of words that the other part never has."""
     dice = Dice(f"phrases-es-en {'held-out' if held_out else 'train'} {seed}")
     seen: set[str] = set()
-    whole = frozenset((*WHOLE, *written.pairs()))
+    whole = frozenset(pair.spanish for pair in (*WHOLE, *written.pairs()))
     while count > 0:
         draft = Draft(dice, held_out=held_out)
         drawn = [draw(dice, draft, held_out=held_out) for _ in range(2 if dice.chance(TOGETHER) else 1)]
         pair = drawn[0] if len(drawn) == 1 else drawn[0].with_next(drawn[1])
-        is_kept_apart = any(plain(forward.ADDRESSED.sub("", one.spanish)) in kept_apart() for one in drawn)
+        is_kept_apart = any(_is_kept_apart(one.spanish) for one in drawn)
         said = pair.spanish if forward.COPIED.search(pair.spanish) else spoken.as_typed(dice, pair.spanish)
-        is_new = said not in seen or pair in whole  # whole sentences may come again
+        is_new = said not in seen or pair.spanish in whole  # whole sentences may come again
         if is_new and not is_kept_apart and forward.belongs(pair, draft, held_out=held_out):
             seen.add(said)
             count -= 1
-            yield Pair(spoken.in_one_wording(pair.english), said)
+            yield Pair(pair.english, said)
 
 
 def draw(dice: Dice, draft: Draft, *, held_out: bool) -> Pair:
     """Return a pair of any kind, in Spanish as somebody would say it."""
     whole = (0.0, 0.0) if held_out else (FIXED, WRITTEN)
     part = dice.weighted((*whole, SPOKEN_PATTERNS, 1 - FIXED - WRITTEN - SPOKEN_PATTERNS))
+    if part == 1:  # their English was brought to one wording by hand
+        return written.draw(dice, _written())
     if part == 0:
-        return dice.choice(WHOLE)
-    if part == 1:
-        return written.draw(dice)
-    if part == 2:
-        pair = finish(dice, *patterns.fill(draft, *dice.choice(spoken.PATTERNS)))
+        said = dice.choice(WHOLE)
+    elif part == 2:
+        said = spoken.as_said(dice, finish(dice, *patterns.fill(draft, *dice.choice(spoken.PATTERNS))))
     else:
-        pair = forward.draw(dice, draft)
-    return spoken.as_said(dice, pair)
+        said = spoken.as_said(dice, forward.draw(dice, draft))
+    return Pair(spoken.in_one_wording(said.english), said.spanish)
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:

@@ -78,6 +78,15 @@ def kept_apart() -> frozenset[str]:
     return frozenset(map(plain, asked(SUITES)))
 
 
+def _is_kept_apart(sentence: str) -> bool:
+    return not kept_apart().isdisjoint((plain(sentence), plain(ADDRESSED.sub("", sentence))))
+
+
+@cache
+def _written() -> tuple[Pair, ...]:
+    return tuple(pair for pair in written.pairs() if not _is_kept_apart(pair.english))
+
+
 def asked(suites: Iterable[str]) -> Iterator[str]:
     """Yield the sentences of suites, which are files beside this one."""
     lines = chain.from_iterable((HERE / name).read_text(encoding="utf-8").splitlines() for name in suites)
@@ -113,9 +122,11 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     while count > 0:
         draft = Draft(dice, held_out=held_out)
         pair = draw_any(dice, draft, held_out=held_out)
-        is_kept_apart = plain(ADDRESSED.sub("", pair.english)) in kept_apart()
+        is_kept_apart = _is_kept_apart(pair.english)
         if dice.chance(TOGETHER):
-            pair = pair.with_next(draw_any(dice, draft, held_out=held_out))
+            other = draw_any(dice, draft, held_out=held_out)
+            is_kept_apart |= _is_kept_apart(other.english)
+            pair = pair.with_next(other)
         fits = belongs(pair, draft, held_out=held_out)
         if dice.chance(typed) and not COPIED.search(pair.english):
             pair = pair.as_typed(without_apostrophes=dice.chance(WITHOUT_APOSTROPHES))
@@ -135,7 +146,7 @@ def draw_any(dice: Dice, draft: Draft, *, held_out: bool) -> Pair:
     """Return a written sentence with probability `WRITTEN`, else one of the grammar; held out, always the latter."""
     if held_out or not dice.chance(WRITTEN):
         return draw(dice, draft)
-    pair = written.draw(dice)
+    pair = written.draw(dice, _written())
     return written.in_full(pair) if dice.chance(WITHOUT_CONTRACTIONS) else pair
 
 
