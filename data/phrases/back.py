@@ -70,12 +70,12 @@ def draw(dice: Dice, draft: Draft, *, held_out: bool) -> Pair:
     if part == 1:  # their English was brought to one wording by hand
         return written.draw(dice, _written())
     if part == 0:
-        said = dice.choice(WHOLE)
+        pair = dice.choice(WHOLE)
     elif part == 2:
-        said = spoken.as_said(dice, finish(dice, *patterns.fill(draft, *dice.choice(spoken.PATTERNS))))
+        pair = spoken.as_said(dice, finish(dice, *patterns.fill(draft, *dice.choice(spoken.PATTERNS))))
     else:
-        said = spoken.as_said(dice, forward.draw(dice, draft))
-    return Pair(spoken.in_one_wording(said.english), said.spanish)
+        pair = spoken.as_said(dice, forward.draw(dice, draft))
+    return Pair(spoken.in_one_wording(pair.english), pair.spanish)
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:

@@ -132,9 +132,18 @@ def test_no_words_come_before_orders_and_set_phrases(written: ModuleType, draw: 
     assert draw(pair, happening=(written.OPENED,)) == pair
 
 
-def test_what_is_no_sentence_is_neither_addressed_nor_joined(written: ModuleType, draw: Draw) -> None:
-    pair = next(pair for pair in written.pairs() if pair.spanish == "La cuchara.")
-    assert draw(pair, happening=(written.OPENED, written.ADDRESSED, written.JOINED)) == pair
+@pytest.mark.parametrize("event", ["OPENED", "ADDRESSED", "JOINED"])
+def test_nothing_is_put_beside_what_is_no_sentence(written: ModuleType, draw: Draw, event: str) -> None:
+    phrase = max(written._phrases(), key=lambda pair: (written._is_short_statement(pair), len(pair.english)))
+    assert draw(phrase, happening=(getattr(written, event),)) == phrase
+
+
+@pytest.mark.parametrize(
+    ("said", "written_so"),
+    [("Padre y hijo.", "Padre e hijo."), ("Agua y hielo.", "Agua y hielo."), ("Y Inés no.", "E Inés no.")],
+)
+def test_y_is_e_before_the_sound_of_i(draw: Draw, said: str, written_so: str) -> None:
+    assert draw(("Any of these.", said)) == ("Any of these.", written_so)
 
 
 def test_two_short_statements_form_one(written: ModuleType, draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +189,7 @@ def test_contractions_that_stand_for_one_thing_are_written_in_full(
         ("Open the door!", "¡Abrid la puerta!"),
         ("Sit down!", "¡Siéntense!"),
         ("You're tired.", "Estás cansado."),
+        ("You're handsome in your suit.", "Estás guapo con tu traje."),
         ("Stop it, both of you!", "¡Basta ya!"),
         ("Three, two, one...", "Tres..."),
     ],
