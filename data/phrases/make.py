@@ -64,7 +64,7 @@ PARTS: tuple[tuple[float, Frames], ...] = (
 HELD_OUT_NAMES = frozenset(HELD_OUT_MEN + HELD_OUT_WOMEN)
 SHARES = [share for share, _ in PARTS]
 WEIGHTS = [[weight for weight, _ in frames] for _, frames in PARTS]
-WRITTEN = 0.65
+WRITTEN = 0.35
 """probability that a sentence for training is one of those written one by one, unless it has come already"""
 WITHOUT_CONTRACTIONS = 0.25
 """probability that a written sentence comes without its contractions"""
