@@ -130,6 +130,10 @@ class Talk:
         self._add(text, assistant, values, text, ())
         self.turns[-1] = self.turns[-1]._replace(is_held_out=self.held_out, kind=kind)
 
+    def add_typed(self, text: str, reply: str, values: dict[str, str]) -> None:
+        """Add one turn from a message that is written as this person types it, and a reply that copies words of it."""
+        self._append(insert(text, values), reply, values, text, ())
+
     def draw_wording(self, lines: Lines) -> str:
         """Return a wording from this conversation's split, or from the other if the template has no more."""
         if not self.held_out and self.dice.chance(PLAINEST):
@@ -148,6 +152,9 @@ class Talk:
         value = values.get("v", "")
         if value and text.startswith(capital := value[0].upper() + value[1:]) and wording.startswith("<v>"):
             values = values | {"v": capital}  # as the person typed it, so that the model learns to copy
+        self._append(text, assistant, values, wording, lines)
+
+    def _append(self, text: str, assistant: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
         said = {last_sentence(turn.assistant) for turn in self.turns}
         for _ in range(REDRAWN):
             reply = fill(self.dice, assistant, values)

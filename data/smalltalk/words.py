@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +60,22 @@ TABLES, GROUPS = (named(table("fact_tables")[name]) for name in ("tables", "grou
 """tables of small facts, mostly of `x=y`, and examples of kinds"""
 
 
+@cache
 def plurals() -> dict[str, str]:
     """Return each noun with its plural."""
     regular = (entry.partition(":") for entry in TABLES["regular"])
     return {word: word + (ending or "s") for word, _, ending in regular} | dict(
         entry.split("=") for entry in TABLES["irregular"]
     )
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun: that of the tables, or a regular one."""
+    if known := plurals().get(noun):
+        return known
+    if re.search(r"[^aeiou]y$", noun):
+        return noun[:-1] + "ies"
+    return noun + ("es" if re.search(r"(s|x|z|ch|sh)$", noun) else "s")
 
 
 def is_held_out(name: str) -> bool:

@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "0d98201a7fd7e3cc9dbc489aff0eb4d3ee60cc64f9e3c906d54c86a6ae477125"
+    assert hashlib.sha256(text).hexdigest() == "d4f6aa4d378ef3bb97bf0521c106d0a5c47066daabab8483179f21bc7fe8fc2b"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -67,7 +67,7 @@ def test_roles_alternate_from_user_to_bot(small: bytes) -> None:
         assert [message["role"] for message in talk] == ["user", "assistant"] * (len(talk) // 2)
         assert all(set(message) == {"role", "content"} for message in talk)
         lengths.add(len(talk) // 2)
-    assert set(range(1, 9)) <= lengths <= set(range(1, 11))
+    assert set(range(1, 11)) <= lengths <= set(range(1, 14))
 
 
 def test_no_template_shows_through(small: bytes) -> None:
@@ -80,7 +80,7 @@ def test_replies_are_short_and_well_formed(small: bytes) -> None:
     for _, assistant in turns(small):
         story = re.match(r"(Once there was|There once was|There was once) ", assistant)
         assert len(assistant.split()) <= (45 if story else 26), assistant
-        assert re.fullmatch(r'[A-Z0-9/].*[.!?]"?', assistant), assistant
+        assert re.fullmatch(r'(?:"|[A-Z0-9/]).*[.!?]"?', assistant), assistant
 
 
 def test_sums_are_right(large: bytes) -> None:
@@ -92,7 +92,8 @@ def test_sums_are_right(large: bytes) -> None:
             sums += 1
         said = re.fullmatch(r"(?:I count: )?(\d+) (?:plus|minus) (\d+)(?:: [^.]+ \d+| is \d+)\.", assistant)
         asked = {int(digits) for digits in re.findall(r"\d+", user)}
-        assert not said or len(asked) < 2 or asked <= {int(said[1]), int(said[2])}, (user, assistant)
+        added = {int(said[1]), int(said[2])} if said else set()
+        assert len(asked) < 2 or added <= asked or asked <= added, (user, assistant)
     assert sums > 1000
 
 
@@ -125,7 +126,7 @@ def test_comparisons_and_neighbours_of_numbers_are_right(large: bytes) -> None:
             assert (int(found[1]) > int(found[3])) == (found[2] == "bigger"), assistant
         if found := re.search(r"After (\d+) comes (\d+)", assistant):
             assert int(found[2]) == int(found[1]) + 1, assistant
-        if found := re.search(r"(\d+) is (odd|even)", assistant):
+        if found := re.search(r"(\d+) is (odd|even)\.", assistant):
             assert (int(found[1]) % 2 == 1) == (found[2] == "odd"), assistant
 
 
@@ -185,7 +186,7 @@ def test_names_of_pets_and_others_are_remembered_as_they_were_told(large: bytes)
             elif found := named.fullmatch(message["content"]):
                 asked += 1
                 assert {found[1].lower(), found[1].lower() + "s"} & said, talk  # or "minas my daughter"
-    assert asked > 1000
+    assert asked > 400
 
 
 def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> None:
@@ -200,7 +201,7 @@ def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> Non
                 assert found, turn
                 assert any(found[1].lower() in earlier.user.lower() for earlier in turns[:at]), turns
     assert quoted.keys() == {recall.WRITTEN, *recall.TOPICS.values()} - {recall.TOPICS["never"]}
-    assert quoted[recall.WRITTEN] > 200
+    assert quoted[recall.WRITTEN] > 150
 
 
 def test_nobody_is_asked_for_a_cry_for_help_or_a_request(programs: None) -> None:
@@ -357,7 +358,7 @@ def test_replies_take_no_side_where_other_messages_do_not_support_it(programs: N
     known = {re.sub(r"\W", "", message.text.lower()): message for message in messages.TRAINED}  # with no greeting
     neutral = re.compile(f"((Hello|Hi)! )?({'|'.join(pattern(reply, {}) for reply in messages.NEUTRAL_REPLIES)})")
     sides = Counter[tuple[bool, bool]]()
-    for turns in make.conversations(2_000, 1):
+    for turns in make.conversations(6_000, 1):
         for turn in turns:
             message = known.get(re.sub(r"\W", "", turn.user.lower())) if turn.topic == messages.TOPIC else None
             if message and message.kind in messages.MOODS:
@@ -466,8 +467,10 @@ def test_more_than_eighty_topics_are_talked_about(programs: None) -> None:
     from smalltalk import make
 
     met = Counter(turn.topic for turns in make.conversations(20_000, 1) for turn in turns)
-    assert sorted(met) == sorted(make.topics()), "each topic has a name of its own"
-    assert len(met) > 200
+    topics = make.topics()
+    assert len(set(topics)) == len(topics), "each topic has a name of its own"
+    assert set(met) <= set(topics)
+    assert len(met) > 450
 
 
 def test_every_command_of_a_reply_exists(large: bytes) -> None:
@@ -495,8 +498,9 @@ def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(progr
     from smalltalk import dialogues
     from smalltalk.situations import slots_of
 
-    assert len(dialogues.DIALOGUES) > 800
-    first = Counter(turns[0][0].lower() for turns in dialogues.DIALOGUES)
+    assert len(dialogues.DIALOGUES) > 7_000
+    worked_out = {"sum": {"a", "b"}, "difference": {"a", "b"}, "product": {"c", "d"}}
+    first = Counter(dialogue[0][0].lower() for dialogue in dialogues.DIALOGUES)
     assert first.most_common(1)[0][1] < 20
     for dialogue in dialogues.DIALOGUES:
         told: set[str] = set(dialogues.MADE)
@@ -505,5 +509,65 @@ def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(progr
             assert not slots_of(said) & set(dialogues.MADE), said
             told |= slots_of(said)
             assert slots_of(reply) <= told, (said, reply)
+            assert all(worked_out.get(slot, set()) <= told for slot in slots_of(reply)), (said, reply)
             assert not re.search(r"[{}|\\\t]", said + reply), (said, reply)
             assert not re.search(r"[()]", reply), reply
+
+
+def test_a_message_of_a_dialogue_stays_as_it_was_typed_so_that_replies_copy_it(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import dialogues
+    from smalltalk.talk import Talk
+
+    slot = re.compile(r"<[a-z:0-9]+>")
+    likes = [
+        re.compile(".+".join(map(re.escape, slot.split(" ".join(said.lower().split())))))
+        for dialogue in dialogues.TRAINED
+        for said, _ in dialogue
+    ]
+    written = {like.pattern for like in likes if ".+" not in like.pattern}
+    with_slots = [like for like in likes if ".+" in like.pattern and len(like.pattern) > 30]
+    checked = Counter[bool]()
+    for number in range(60):
+        talk = Talk(Dice(f"as typed {number}"), 1)
+        dialogues.play(talk)
+        for turn in talk.turns:
+            text = turn.user.lower()
+            is_written = re.escape(text) in written
+            checked[is_written or any(like.fullmatch(text) for like in with_slots)] += 1
+            assert not re.search(r"[.!?] [a-z]", turn.assistant), turn
+    assert checked[True] > 0.97 * checked.total()  # the others are short, and have slots
+
+
+def test_dialogues_work_out_what_their_numbers_give(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import dialogues
+    from smalltalk.talk import Talk
+
+    for number in range(100):
+        values = dialogues.values_of(Talk(Dice(f"numbers {number}"), 1))
+        smaller, larger = int(values["a"]), int(values["b"])
+        assert smaller < larger
+        for slot, (first, second, result) in {
+            "sum": (smaller, larger, smaller + larger),
+            "difference": (larger, smaller, larger - smaller),
+            "product": (int(values["c"]), int(values["d"]), int(values["c"]) * int(values["d"])),
+        }.items():
+            assert re.fullmatch(rf"{first} \w+ {second}\b.*\b{result}\.", values[slot]), values[slot]
+
+
+@pytest.mark.parametrize(
+    ("noun", "many"),
+    [
+        ("cat", "cats"),
+        ("mouse", "mice"),
+        ("sheep", "sheep"),
+        ("daisy", "daisies"),
+        ("iris", "irises"),
+        ("kiwi", "kiwis"),
+    ],
+)
+def test_nouns_of_dialogues_have_a_plural(programs: None, noun: str, many: str) -> None:
+    from smalltalk import words
+
+    assert words.plural(noun) == many
