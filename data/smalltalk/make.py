@@ -33,8 +33,6 @@ from smalltalk.talk import Scene, Scenes, Talk, Turn
 
 SHARES = {
     small_words: 6.0,
-    messages: 0.4,
-    situations: 0.5,
     tastes: 1.5,
     facts: 3.4,
     numbers: 1.5,
@@ -71,7 +69,7 @@ WEIGHTS = [scene.weight for scene in SCENES]
 LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
 """topics whose replies fit no sad talk: see moods.toml for what people say there"""
 OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
-DIALOGUES = 0.5
+DIALOGUES = 0.15
 """probability that a conversation is one of those written as a whole"""
 
 # Weights of 1, 2, … 8 turns.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from grammar import Lines, choose, is_reserved
+from grammar import Dice, Lines, choose, is_reserved
 
 from smalltalk import fun, stories, words
 from smalltalk.evidence import Evidence
@@ -21,6 +21,8 @@ from smalltalk.talk import Scene, Scenes, Talk
 TOPIC = "messages in many words"
 HELD_OUT = 25
 """one message in so many is held out"""
+OPENING_ONLY = 0.1
+"""probability that a reply goes on with nothing"""
 SUPPORTED = 0.33
 """probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
 reply takes a side: see evidence.py"""
@@ -132,15 +134,6 @@ def fitting(kind: str) -> str:
     return f"(?i)(?<![a-z])(?:{KINDS[kind].checked}{neutral})"
 
 
-def _replies(kind: str) -> str:
-    """Return the replies to messages of a kind. To news and remarks, three in four say how it feels and no more.
-
-    What fits any news is the same each time, so that a model would say it to all.
-    """
-    opening, more, _ = KINDS[kind]
-    return f"{opening}(||| {more})" if kind in MOODS | REMARKS else f"{opening} {more}"
-
-
 def is_request(text: str) -> bool:
     """Return whether a text asks for something, by its first word and its end."""
     return text.endswith("?") or bool(_ASKS.match(text))
@@ -169,17 +162,20 @@ def answer(text: str, *, asks: bool) -> Lines:
     likeliest = max(sorted(ASKING if asks else MOODS | REMARKS), key=found.__getitem__)
     if found[likeliest] < SUPPORTED:
         return UNKNOWN_REPLIES if asks else NEUTRAL_REPLIES
-    return _replies(likeliest)
+    return f"{KINDS[likeliest].opening} {KINDS[likeliest].more}"
 
 
-def _reply(message: Message, *, held_out: bool) -> Lines:
+def _reply(dice: Dice, message: Message, *, held_out: bool) -> Lines:
     """Return what to reply: as its kind demands, as far as the words of the message tell the kind."""
+    kind = KINDS[message.kind]
     if support(message.text, message.kind, "" if held_out else message.kind) < SUPPORTED:
         if message.kind in MOODS:
             return NEUTRAL_REPLIES
         if message.kind in ASKING:
             return UNKNOWN_REPLIES
-    return _replies(message.kind)
+    if dice.chance(OPENING_ONLY) and message.kind not in ("despair", "ask_self"):
+        return kind.opening
+    return f"{kind.opening} {kind.more}"
 
 
 def _fits(kind: str, talk: Talk) -> bool:
@@ -233,7 +229,7 @@ def say(talk: Talk) -> None:
     if message.kind in MADE:
         talk.add_message(text, MADE[message.kind](talk), kind=message.kind)
         return
-    reply = _reply(message, held_out=talk.held_out)
+    reply = _reply(talk.dice, message, held_out=talk.held_out)
     if not talk.turns and message.kind in MOODS | {"told"}:
         if talk.dice.chance(GREETED):
             text = f"{choose(talk.dice, GREETINGS)} {text}"
