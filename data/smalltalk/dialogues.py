@@ -2,7 +2,7 @@
 
 They are in `dialogues/*.txt`: lines in turn of the person and of tinychat, and an empty line after each dialogue. What
 fits one message alone is seldom learned, and a model that tries makes up words: so replies say in few common words how
-it feels, and repeat words of what was said, as the person typed them.
+it feels, and repeat words of what was said.
 A slot has the same value all through a dialogue: names, things of a list, numbers. `<joke>`, `<story>` and `<riddle>`
 are another one each time; `<hint>` and `<answer>` are those of the last riddle.
 """
@@ -27,8 +27,8 @@ CUT = 0.25
 """probability that a dialogue ends before its last turn"""
 AFTER_OTHER, LONGEST_OTHER = 0.15, 3
 """probability that a dialogue comes after the first turns of another one, and how many of these at most"""
-LOWERED = 0.25
-"""probability that a person who writes capitals does not"""
+LOWERED = 0.4
+"""probability that a person writes no capitals, even if the dialogue has some"""
 LARGEST = 50
 """of two numbers to add"""
 THINGS = {
@@ -47,7 +47,8 @@ THINGS = {
 PLURALS = {"animals": "animal", "fruits": "fruit", "flowers": "flower"}
 """slots that take the plural of another one"""
 NAMES = ("n", "n2", "n3")
-_BEGINNING = re.compile(r"(?<=[.!?] )[a-z]")
+_BEGINNING = re.compile(r"(?<=[^.][.!?] )[a-z](?=[a-z])")
+"""of a sentence; none of a letter of “r-h-u”, nor behind “…”"""
 MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
 """slots that replies take and whose values are made"""
 SLOTS = frozenset((*THINGS, *PLURALS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
@@ -63,7 +64,7 @@ def _read(path: Path) -> list[Dialogue]:
 DIALOGUES = [dialogue for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for dialogue in _read(path)]
 HELD_OUT_DIALOGUES = [one for one in DIALOGUES if is_reserved(HELD_OUT, one[0][0])]
 TRAINED = [one for one in DIALOGUES if not is_reserved(HELD_OUT, one[0][0])]
-TRAINED_LINES = {said for dialogue in TRAINED for said, _ in dialogue}
+TRAINED_LINES = {said.lower() for dialogue in TRAINED for said, _ in dialogue}
 
 
 def values_of(talk: Talk) -> dict[str, str]:
@@ -97,6 +98,7 @@ def play(talk: Talk) -> None:
     """Add the turns of a dialogue."""
     dice = talk.dice
     dialogues = HELD_OUT_DIALOGUES if talk.held_out else TRAINED
+    talk.style = "lower" if dice.chance(LOWERED) else "careful"
     if dice.chance(AFTER_OTHER):
         other = dice.choice(dialogues)
         _add(talk, other, dice.between(1, min(LONGEST_OTHER, len(other))))
@@ -107,19 +109,17 @@ def play(talk: Talk) -> None:
 
 def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
     """Add the first `length` turns."""
-    has_capitals = any(said[0].isupper() for said, _ in dialogue)
-    talk.style = "careful" if has_capitals and not talk.dice.chance(LOWERED) else "lower"
     values = values_of(talk)
     for said, reply in dialogue[:length]:
         made = slots_of(reply)
         if "joke" in made:
             joke = fun.new_joke(talk)
-            values["joke"] = f"{joke.question} {joke.answer}"
+            values = values | {"joke": f"{joke.question} {joke.answer}"}
         if "story" in made:
-            values["story"] = stories.new_story(talk)
+            values = values | {"story": stories.new_story(talk)}
         if "riddle" in made:
             riddle = fun.new_riddle(talk)
-            values |= {
+            values = values | {
                 "riddle": fun.RIDDLE.replace("<text>", riddle.text),
                 "hint": riddle.hint,
                 "answer": f"It is {riddle.answer}.",
@@ -129,5 +129,5 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
         turn = talk.turns[-1]
         talk.turns[-1] = turn._replace(
             assistant=_BEGINNING.sub(lambda found: found[0].upper(), turn.assistant),
-            is_held_out=talk.held_out and said not in TRAINED_LINES,
+            is_held_out=talk.held_out and said.lower() not in TRAINED_LINES,
         )

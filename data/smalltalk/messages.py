@@ -156,12 +156,12 @@ def support(text: str, kind: str, own: str = "") -> float:
     return sum(found[one] for one in sorted(ALIKE.get(kind, {kind})))
 
 
-def answer(text: str, *, asks: bool) -> Lines:
-    """Return what to reply to a text of no known kind: as the likeliest demands, if one is likely enough."""
+def answer(text: str) -> Lines:
+    """Return what to reply to a statement of no known kind: as the likeliest demands, if one is likely enough."""
     found = kinds_of(text)
-    likeliest = max(sorted(ASKING if asks else MOODS | REMARKS), key=found.__getitem__)
+    likeliest = max(sorted(MOODS | REMARKS), key=found.__getitem__)
     if found[likeliest] < SUPPORTED:
-        return UNKNOWN_REPLIES if asks else NEUTRAL_REPLIES
+        return NEUTRAL_REPLIES
     return f"{KINDS[likeliest].opening} {KINDS[likeliest].more}"
 
 

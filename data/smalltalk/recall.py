@@ -81,7 +81,7 @@ def tell(talk: Talk) -> None:
     """Add a message for which questions are written, one of them to be asked at a later turn, if there is one."""
     told = talk.dice.choice(HELD_OUT_TOLD if talk.held_out else TRAINED)
     marked = told.text.replace(told.part, f"{{{told.part}}}", 1)
-    talk.add_message(marked, messages.answer(told.text, asks=False))
+    talk.add_message(marked, messages.answer(told.text))
     found = re.search(re.escape(talk.word(told.part)), talk.turns[-1].user, re.IGNORECASE)
     if found:
         talk.to_ask.append((talk.dice.choice(told.questions), found[0]))

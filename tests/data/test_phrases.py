@@ -83,7 +83,7 @@ def singular(word: str) -> str:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, held_out = make("phrases", seed=7, count=2000, held_out=200)
     digest = hashlib.sha256(text + held_out).hexdigest()
-    assert digest == "a0c11fbd6095f1bc266c0bb38dff6a68d6297a90ac8ca91d8a906c35c68a739d"
+    assert digest == "bd7ac6c37ee5b7d6b1dd8a74c6a92f602fe9a64506418daa55208d4f1e06042b"
     assert make("phrases", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
 
 

@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "d6743338a99a109329cf15314e1e4ca8a50fa54906e98d7e3bddcd4fde7cf25b"
+    assert hashlib.sha256(text).hexdigest() == "5dc42a0e4b93ae722e7a7a97d7f5d748c0a3a74eeff7dfac9253f49ab3520d0b"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -463,14 +463,14 @@ def test_no_word_is_in_what_is_held_out_alone(programs: None) -> None:
     assert found > 500
 
 
-def test_more_than_eighty_topics_are_talked_about(programs: None) -> None:
+def test_nearly_all_topics_are_talked_about(programs: None) -> None:
     from smalltalk import make
 
-    met = Counter(turn.topic for turns in make.conversations(20_000, 1) for turn in turns)
+    met = Counter(turn.topic for turns in make.conversations(40_000, 1) for turn in turns)
     topics = make.topics()
     assert len(set(topics)) == len(topics), "each topic has a name of its own"
     assert set(met) <= set(topics)
-    assert len(met) > 450
+    assert len(set(topics) - set(met)) <= 3
 
 
 def test_every_command_of_a_reply_exists(large: bytes) -> None:
@@ -514,7 +514,7 @@ def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(progr
             assert not re.search(r"[()]", reply), reply
 
 
-def test_a_message_of_a_dialogue_stays_as_it_was_typed_so_that_replies_copy_it(programs: None) -> None:
+def test_a_message_of_a_dialogue_keeps_its_words_so_that_replies_repeat_them(programs: None) -> None:
     from grammar import Dice
     from smalltalk import dialogues
     from smalltalk.talk import Talk
@@ -535,7 +535,7 @@ def test_a_message_of_a_dialogue_stays_as_it_was_typed_so_that_replies_copy_it(p
             text = turn.user.lower()
             is_written = re.escape(text) in written
             checked[is_written or any(like.fullmatch(text) for like in with_slots)] += 1
-            assert not re.search(r"[.!?] [a-z]", turn.assistant), turn
+            assert not re.search(r"[^.][.!?] [a-z][a-z]", turn.assistant), turn
     assert checked[True] > 0.97 * checked.total()  # the others are short, and have slots
 
 
