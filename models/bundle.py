@@ -299,7 +299,7 @@ def describe(name: str, folder: Path) -> None:
     """Evaluate a model, collect its answers, and write both to `training.json` and the model card."""
     bundled, training = MODELS[name], read_training(folder)
     source = f"{bundled.corpus}/{bundled.held_out}"
-    exact = ["--exact"] if training["recipe"]["data"]["mode"] == "translation" else []
+    exact = ["--exact"] if read_info(folder).mode == "translation" else []
     figures = json.loads(tinychat("eval", folder, source, "--split", "all", *exact, "--json"))
     greedy = answer(
         folder, [{"prompt": prompt, "temperature": 0, "max_tokens": GREEDY_TOKENS} for prompt in bundled.prompts]
