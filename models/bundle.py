@@ -282,6 +282,7 @@ def train(name: str) -> Path:
 def blend(trained: Path, start: Path, share: float) -> Path:
     """Average the weights of a model with those that its training began with, and return the folder of the result.
 
+    Its n-gram counts are those of the trained model.
     `share` is that of the start. What was learned last and what was known before often add up so (Wortsman et al. 2022,
     "Robust fine-tuning of zero-shot models").
     """
@@ -289,7 +290,10 @@ def blend(trained: Path, start: Path, share: float) -> Path:
     shutil.rmtree(blended, ignore_errors=True)
     shutil.copytree(trained, blended)
     new, old = (read_weights(read_info(folder)) for folder in (trained, start))
-    weights = {key: torch.lerp(new[key].float(), old[key].float(), share) for key in new}
+    weights = {
+        key: torch.lerp(weight, old[key], share) if weight.is_floating_point() else weight
+        for key, weight in new.items()
+    }
     tied = read_info(trained).architecture["tie_embeddings"]
     (blended / WEIGHTS).write_bytes(pack_weights(weights, tied=tied, precision="f32", step=None))
     return blended

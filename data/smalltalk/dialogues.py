@@ -1,8 +1,9 @@
 """Whole dialogues, as people of many kinds would hold them: one thing leads to another, and what was told is asked for.
 
-They are in `dialogues/*.txt`: lines in turn of the person and of tinychat, and an empty line after each dialogue. What
-fits one message alone is seldom learned, and a model that tries makes up words: so replies say in few common words how
-it feels, and repeat words of what was said.
+They are in `dialogues/*.txt`: lines in turn of the person and of tinychat, and an empty line after each dialogue.
+Free replies are seldom learned, and a model that tries makes up words. So of a written reply the corpus keeps what it
+is: an answer to a question for what was told becomes a quote, as in `recall`; another reply keeps a first sentence that
+tells its kind, and goes on as any of its kind, if the words of the message tell it, too.
 A slot has the same value all through a dialogue: names, things of a list, numbers. `<joke>`, `<story>` and `<riddle>`
 are another one each time; `<hint>` and `<answer>` are those of the last riddle.
 """
@@ -10,11 +11,14 @@ are another one each time; `<hint>` and `<answer>` are those of the last riddle.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
-from grammar import is_reserved
+from grammar import Dice, Lines, insert, is_reserved, listed, wordings
 
-from smalltalk import fun, numbers, stories, words
+from smalltalk import fun, messages, numbers, recall, stories, words
+from smalltalk.evidence import Evidence
 from smalltalk.situations import slots_of
 from smalltalk.talk import Talk
 
@@ -29,8 +33,17 @@ AFTER_OTHER, LONGEST_OTHER = 0.15, 3
 """probability that a dialogue comes after the first turns of another one, and how many of these at most"""
 LOWERED = 0.4
 """probability that a person writes no capitals, even if the dialogue has some"""
+FIRST_ONLY = 0.4
+"""probability that a reply goes on with nothing"""
+SUPPORTED = 0.42
+"""probability of a mood, or of a kind of question, by the words of the last message or two, from which a reply takes a
+side: see evidence.py"""
+COMMON = 8
+"""how often a sentence is written at least that is kept as it is"""
 LARGEST = 50
 """of two numbers to add"""
+LONGEST_ANSWER, ANSWERING = 14, 0.6
+"""of an answer to what was told before: in words; and the least share of its words that were told"""
 THINGS = {
     "colour": words.COLOURS,
     "food": words.FOODS,
@@ -47,6 +60,9 @@ THINGS = {
 PLURALS = {"animals": "animal", "fruits": "fruit", "flowers": "flower"}
 """slots that take the plural of another one"""
 NAMES = ("n", "n2", "n3")
+_LEAD = re.compile(
+    r"(?i)^\W*((and|so|ok|okay|now|but|well|hey|wait|yes|no|haha|lol|then|oh|hm+|in|at|on|with|by|from|for)\b\W*)*"
+)
 _BEGINNING = re.compile(r"(?<=[^.][.!?] )[a-z](?=[a-z])")
 """of a sentence; none of a letter of “r-h-u”, nor behind “…”"""
 MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
@@ -61,10 +77,101 @@ def _read(path: Path) -> list[Dialogue]:
     return [tuple(zip(lines[::2], lines[1::2], strict=True)) for lines in map(str.splitlines, blocks)]
 
 
+_TABLES = words.table(__file__)
+_OPENINGS = {opening: name for name, kind in messages.KINDS.items() for opening in sorted(wordings(kind.opening))}
+_FIRST = {kind: re.compile(like) for kind, like in _TABLES["first"].items()}
+_CLEAR = re.compile(_TABLES["clear"])
+MORE: dict[str, str] = {name: kind.more for name, kind in messages.KINDS.items()} | _TABLES["more"]
+_SMALL = frozenset(listed(_TABLES["small"]))
+"""words that answer nothing"""
+NEUTRAL = "neutral"
+"""kind of replies that take no side"""
 DIALOGUES = [dialogue for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for dialogue in _read(path)]
 HELD_OUT_DIALOGUES = [one for one in DIALOGUES if is_reserved(HELD_OUT, one[0][0])]
 TRAINED = [one for one in DIALOGUES if not is_reserved(HELD_OUT, one[0][0])]
 TRAINED_LINES = {said.lower() for dialogue in TRAINED for said, _ in dialogue}
+
+
+def _sentences(reply: str) -> list[str]:
+    return re.split(r"(?<=[.!?]) ", reply)
+
+
+_COUNTS = Counter(sentence for dialogue in TRAINED for _, reply in dialogue for sentence in _sentences(reply))
+
+
+def _kind(first: str) -> str:
+    """Return the kind of message to which a reply begins with the sentence, or nothing."""
+    return _OPENINGS.get(first) or next((kind for kind, like in _FIRST.items() if like.fullmatch(first)), "")
+
+
+def _asks(said: str) -> bool:
+    """Return whether a message asks for something, with or without a mark."""
+    return any(messages.is_request(_LEAD.sub("", one)) for one in _sentences(said))
+
+
+@cache
+def _evidence() -> Evidence:
+    """Return what the words of messages and of dialogues tell."""
+    written = [(message.text, message.kind) for message in messages.TRAINED]
+    met = [(said, kind) for dialogue in TRAINED for said, reply in dialogue if (kind := _kind(_sentences(reply)[0]))]
+    return Evidence([*written, *met])
+
+
+@cache
+def _support(text: str, kind: str, own: str) -> float:
+    found = _evidence().of(text, own)
+    return sum(found[one] for one in sorted(messages.ALIKE.get(kind, {kind})) if one in found)
+
+
+def _stems(text: str) -> set[str]:
+    """Return the words of a text that mean something, without their endings."""
+    found = (word.lower() for word in re.findall(r"<\w+>|[\w'-]+", text))
+    return {re.sub(r"(?<=...)(ing|ed|es|'s|s)$", "", word) for word in found if word not in _SMALL}
+
+
+@cache
+def recalled(dialogue: Dialogue, at: int) -> str:
+    """Return the part of an earlier message that answers the one at `at`, or nothing if it does not ask for one."""
+    said, reply = dialogue[at]
+    is_short = len(reply.split()) <= LONGEST_ANSWER
+    if not is_short or not _asks(said) or _kind(_sentences(reply)[0]) or slots_of(reply) & set(MADE):
+        return ""
+    asked = _stems(said)
+    answer = _stems(reply) - asked
+    found = [
+        ((len(answer & _stems(part)), len(asked & _stems(part)), turn), part)
+        for turn, (earlier, _) in enumerate(dialogue[:at])
+        for part in recall.parts(earlier)
+        if '"' not in part
+    ]
+    (met, _, _), part = max(found, default=((0, 0, 0), ""))
+    return part if answer and met / len(answer) >= ANSWERING else ""
+
+
+def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
+    """Return what to reply: what was written, or what any message of its kind may hear; nothing, if neither will do."""
+    said, reply = dialogue[at]
+    first, *rest = _sentences(reply)
+    kind = _kind(first)
+    if slots_of(reply) & set(MADE) or (not kind and all(_COUNTS[one] >= COMMON for one in (first, *rest))):
+        return reply
+    if not kind:
+        return messages.answer(said, least=SUPPORTED) if not _asks(said) else _answer_question(said)
+    before = dialogue[at - 1][0] if at else ""
+    own = "" if held_out else kind
+    is_clear = kind not in messages.MOODS or _CLEAR.match(first)
+    if kind == NEUTRAL or not (
+        is_clear or max(_support(said, kind, own), _support(f"{before} {said}", kind, own)) >= SUPPORTED
+    ):
+        return messages.NEUTRAL_REPLIES
+    return first if dice.chance(FIRST_ONLY) else f"{first} {MORE[kind]}"
+
+
+def _answer_question(said: str) -> Lines:
+    """Return what a question of the likeliest kind hears, or nothing if none is likely enough."""
+    found = {kind: odds for kind, odds in messages.kinds_of(said).items() if kind in messages.ASKED}
+    kind = max(sorted(found), key=found.__getitem__)
+    return f"{messages.KINDS[kind].opening} {messages.KINDS[kind].more}" if found[kind] >= SUPPORTED else ""
 
 
 def values_of(talk: Talk) -> dict[str, str]:
@@ -104,13 +211,15 @@ def play(talk: Talk) -> None:
         _add(talk, other, dice.between(1, min(LONGEST_OTHER, len(other))))
     dialogue = dice.choice(dialogues)
     _add(talk, dialogue, dice.between(2, len(dialogue) - 1) if dice.chance(CUT) else len(dialogue))
+    if not talk.turns:  # all of a short one were left out
+        play(talk)
     talk.length = len(talk.turns)
 
 
 def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
     """Add the first `length` turns."""
     values = values_of(talk)
-    for said, reply in dialogue[:length]:
+    for at, (said, reply) in enumerate(dialogue[:length]):
         made = slots_of(reply)
         if "joke" in made:
             joke = fun.new_joke(talk)
@@ -125,9 +234,19 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
                 "answer": f"It is {riddle.answer}.",
             }
         talk.topic = TOPIC
-        talk.add_typed(said if talk.style == "careful" else said.lower(), reply, values)
-        turn = talk.turns[-1]
-        talk.turns[-1] = turn._replace(
-            assistant=_BEGINNING.sub(lambda found: found[0].upper(), turn.assistant),
-            is_held_out=talk.held_out and said.lower() not in TRAINED_LINES,
-        )
+        is_lowered = talk.style == "lower"
+        typed = said.lower() if is_lowered else said
+        if part := recalled(dialogue, at):
+            quoted = insert(part.lower() if is_lowered else part, values)
+            if not any(quoted in turn.user for turn in talk.turns):
+                continue  # it answers by a message that was left out
+            talk.add_typed(typed, recall.ANSWER, values | {"v": quoted})
+        elif stock := _reply(talk.dice, dialogue, at, held_out=talk.held_out):
+            talk.add_typed(typed, stock, values)
+            talk.turns[-1] = talk.turns[-1]._replace(
+                assistant=_BEGINNING.sub(lambda found: found[0].upper(), talk.turns[-1].assistant)
+            )
+        else:
+            continue  # what leans on it may still be understood
+        is_held_out = talk.held_out and said.lower() not in TRAINED_LINES
+        talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)

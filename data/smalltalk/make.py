@@ -69,7 +69,7 @@ WEIGHTS = [scene.weight for scene in SCENES]
 LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
 """topics whose replies fit no sad talk: see moods.toml for what people say there"""
 OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
-DIALOGUES = 0.15
+DIALOGUES = 0.25
 """probability that a conversation is one of those written as a whole"""
 
 # Weights of 1, 2, … 8 turns.

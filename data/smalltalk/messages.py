@@ -77,12 +77,14 @@ MADE: dict[str, Callable[[Talk], str]] = {
     "want_story": stories.new_story,
 }
 """kinds of requests whose reply is not of `messages.toml`"""
+ASKED = (ASKING | WANTING) - MADE.keys()
+"""kinds of questions and requests whose reply is"""
 GREETINGS: list[str] = _TABLES["greeted"]
 SIGHS: list[str] = _TABLES["sighed"]
 FAREWELLS: list[str] = _TABLES["farewells"]
 THANKS: list[str] = _TABLES["thanks"]
 _ASKS = re.compile(
-    r"(?i)((who|what|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|have|has|should|"
+    r"(?i)((who|what|wat|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|wont|have|has|should|"
     r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"
 )
 _GROUP = re.compile(r"# (\w+): ")
@@ -156,11 +158,11 @@ def support(text: str, kind: str, own: str = "") -> float:
     return sum(found[one] for one in sorted(ALIKE.get(kind, {kind})))
 
 
-def answer(text: str) -> Lines:
-    """Return what to reply to a statement of no known kind: as the likeliest demands, if one is likely enough."""
+def answer(text: str, *, least: float = SUPPORTED) -> Lines:
+    """Return what to reply to a statement of no known kind: as the likeliest demands, if its probability is `least`."""
     found = kinds_of(text)
     likeliest = max(sorted(MOODS | REMARKS), key=found.__getitem__)
-    if found[likeliest] < SUPPORTED:
+    if found[likeliest] < least:
         return NEUTRAL_REPLIES
     return f"{KINDS[likeliest].opening} {KINDS[likeliest].more}"
 

@@ -27,14 +27,9 @@ SHORTEST, LONGEST = 4, 30
 """in words: a message that is asked for"""
 HELD_OUT = 25
 """one of the messages that questions are written for is held out, of so many"""
-LEAST_QUOTED, QUOTED_ON = 3, 8
-"""in words: a quote reaches back further if it would be shorter than the first, and ends after so many more than the
-word that was asked for"""
+SHORT, LONGEST_QUOTED = 8, 14
+"""in words: a message up to the first is quoted as a whole, and of a sentence longer than the second a clause"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
-ANCHORS = frozenset(listed(_TABLES["anchors"]))
-"""words with which a quote begins"""
-JOINS = frozenset(listed(_TABLES["joins"]))
-"""words before which it ends"""
 ANSWER = 'You said: "<v>".'
 BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
 """verbs of the past, and what questions make of them (what did i buy?)"""
@@ -46,6 +41,7 @@ _I_DID = re.compile(r"(?:i|we) ([a-z]+(?: (?:to|up|out|at|for|about|into|on|in|w
 _OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )??[a-z]+|[a-z]+) ([a-z]+(?:'s)?)(?: (.+))?")
 _PERSONAL = re.compile(r"(?:i|im|ive|we|it|its|there|this|that|you|what|how|who|let|please|say|tell|give)\b")
 _SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
+_CLAUSES = re.compile(rf",+ +| (?=(?:{'|'.join(listed(_TABLES['joins']))}) )", re.IGNORECASE)
 _WORD = re.compile(r"[\w'-]+")
 KINDS = ("about", "named", "what", "did", "whole", "subject", "time", "never")
 TOPICS = {kind: f"said before: {kind}" for kind in KINDS}
@@ -84,7 +80,7 @@ def tell(talk: Talk) -> None:
     talk.add_message(marked, messages.answer(told.text))
     found = re.search(re.escape(talk.word(told.part)), talk.turns[-1].user, re.IGNORECASE)
     if found:
-        talk.to_ask.append((talk.dice.choice(told.questions), found[0]))
+        talk.to_ask.append((talk.dice.choice(told.questions), quote(talk.turns[-1].user, found[0])))
 
 
 def ask(talk: Talk) -> bool:
@@ -129,24 +125,19 @@ def _unshouted(text: str) -> str:
     return text.lower() if text.isupper() else text
 
 
-def quote(sentence: str, key: str) -> str:
-    """Return the part of a sentence around its word `key`.
+def parts(text: str) -> list[str]:
+    """Return what may be quoted of a text, without marks at the ends: all, its sentences, or clauses of long ones."""
+    found = []
+    for sentence in [text] if len(text.split()) <= SHORT else _SENTENCE.findall(text):
+        is_long = len(sentence.split()) > LONGEST_QUOTED
+        found += _CLAUSES.split(sentence) if is_long else [sentence]
+    return [re.sub(r"^[ ,-]+|[^\w>%]+$", "", part) for part in found if _WORD.search(part)]
 
-    It begins at the pronoun before that may be a subject, or else with the sentence, and ends with its clause or after
-    eight words more.
-    """
-    spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
-    said = [sentence[start:end].lower() for start, end in spans]
-    at = said.index(key)
-    end = at
-    while end + 1 < len(said) and end - at < QUOTED_ON:
-        if "," in sentence[spans[end][1] : spans[end + 1][0]] or (end > at and said[end + 1] in JOINS):
-            break
-        end += 1
-    begin = at
-    while begin > 0 and (end - begin + 1 < LEAST_QUOTED or said[begin] not in ANCHORS):
-        begin -= 1
-    return sentence[spans[begin][0] : spans[end][1]]
+
+def quote(text: str, answer: str) -> str:
+    """Return the part of a text in which the answer stands, or the answer itself if it reaches over several."""
+    whole = re.compile(rf"(?<![\w'-]){re.escape(answer)}(?![\w'-])", re.IGNORECASE)
+    return next((part for part in parts(text) if whole.search(part)), answer)
 
 
 def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
