@@ -1,6 +1,6 @@
 """Train the bundled models: `python models/bundle.py tales translate`.
 
-Each model is trained by the recipe of the same name on a newly generated corpus, and exported in half precision. Its
+Each model is trained by the recipe of the same name on a newly generated corpus, and exported with layers in int8. Its
 scores on the held-out split and its answers to fixed prompts are written to its `training.json` and its card; a test
 compares the answers later.
 """
@@ -282,9 +282,8 @@ def train(name: str) -> Path:
 def blend(trained: Path, start: Path, share: float) -> Path:
     """Average the weights of a model with those that its training began with, and return the folder of the result.
 
-    Its n-gram counts are those of the trained model.
     `share` is that of the start. What was learned last and what was known before often add up so (Wortsman et al. 2022,
-    "Robust fine-tuning of zero-shot models").
+    "Robust fine-tuning of zero-shot models"). Counts of n-grams, which are no weights, are those of the trained model.
     """
     blended = HOME / "blended"
     shutil.rmtree(blended, ignore_errors=True)

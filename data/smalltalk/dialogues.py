@@ -1,9 +1,10 @@
 """Whole dialogues, as people of many kinds would hold them: one thing leads to another, and what was told is asked for.
 
 They are in `dialogues/*.txt`: lines in turn of the person and of tinychat, and an empty line after each dialogue.
-Free replies are seldom learned, and a model that tries makes up words. So of a written reply the corpus keeps what it
-is: an answer to a question for what was told becomes a quote, as in `recall`; another reply keeps a first sentence that
-tells its kind, and goes on as any of its kind, if the words of the message tell it, too.
+Free replies are seldom learned, and a model that tries makes up words. So the corpus keeps the kind of a written reply:
+an answer to a question for what was told becomes a quote, as in `recall`; another reply keeps its first sentence, and
+goes on as any of its kind, or takes no side where the words of the message do not bear out a mood. Jokes, sums and what
+is often written stay as they are; a question that none of this answers is left out.
 A slot has the same value all through a dialogue: names, things of a list, numbers. `<joke>`, `<story>` and `<riddle>`
 are another one each time; `<hint>` and `<answer>` are those of the last riddle.
 """
@@ -35,11 +36,11 @@ LOWERED = 0.4
 """probability that a person writes no capitals, even if the dialogue has some"""
 FIRST_ONLY = 0.4
 """probability that a reply goes on with nothing"""
-SUPPORTED = 0.42
+LEAST_SUPPORT = 0.42
 """probability of a mood, or of a kind of question, by the words of the last message or two, from which a reply takes a
 side: see evidence.py"""
-COMMON = 8
-"""how often a sentence is written at least that is kept as it is"""
+KEPT_FROM = 8
+"""a sentence that is written at least so often is kept as it is"""
 LARGEST = 50
 """of two numbers to add"""
 LONGEST_ANSWER, ANSWERING = 14, 0.6
@@ -63,6 +64,7 @@ NAMES = ("n", "n2", "n3")
 _LEAD = re.compile(
     r"(?i)^\W*((and|so|ok|okay|now|but|well|hey|wait|yes|no|haha|lol|then|oh|hm+|in|at|on|with|by|from|for)\b\W*)*"
 )
+"""what may stand before the word that asks"""
 _BEGINNING = re.compile(r"(?<=[^.][.!?] )[a-z](?=[a-z])")
 """of a sentence; none of a letter of “r-h-u”, nor behind “…”"""
 MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
@@ -78,7 +80,7 @@ def _read(path: Path) -> list[Dialogue]:
 
 
 _TABLES = words.table(__file__)
-_OPENINGS = {opening: name for name, kind in messages.KINDS.items() for opening in sorted(wordings(kind.opening))}
+_OPENINGS = {opening: name for name, kind in messages.KINDS.items() for opening in wordings(kind.opening)}
 _FIRST = {kind: re.compile(like) for kind, like in _TABLES["first"].items()}
 _CLEAR = re.compile(_TABLES["clear"])
 MORE: dict[str, str] = {name: kind.more for name, kind in messages.KINDS.items()} | _TABLES["more"]
@@ -144,8 +146,8 @@ def recalled(dialogue: Dialogue, at: int) -> str:
         for part in recall.parts(earlier)
         if '"' not in part
     ]
-    (met, _, _), part = max(found, default=((0, 0, 0), ""))
-    return part if answer and met / len(answer) >= ANSWERING else ""
+    (shared, _, _), part = max(found, default=((0, 0, 0), ""))
+    return part if answer and shared / len(answer) >= ANSWERING else ""
 
 
 def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
@@ -153,15 +155,15 @@ def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
     said, reply = dialogue[at]
     first, *rest = _sentences(reply)
     kind = _kind(first)
-    if slots_of(reply) & set(MADE) or (not kind and all(_COUNTS[one] >= COMMON for one in (first, *rest))):
+    if slots_of(reply) & set(MADE) or (not kind and all(_COUNTS[one] >= KEPT_FROM for one in (first, *rest))):
         return reply
     if not kind:
-        return messages.answer(said, least=SUPPORTED) if not _asks(said) else _answer_question(said)
+        return messages.answer(said, least=LEAST_SUPPORT) if not _asks(said) else _answer_question(said)
     before = dialogue[at - 1][0] if at else ""
     own = "" if held_out else kind
     is_clear = kind not in messages.MOODS or _CLEAR.match(first)
     if kind == NEUTRAL or not (
-        is_clear or max(_support(said, kind, own), _support(f"{before} {said}", kind, own)) >= SUPPORTED
+        is_clear or max(_support(said, kind, own), _support(f"{before} {said}", kind, own)) >= LEAST_SUPPORT
     ):
         return messages.NEUTRAL_REPLIES
     return first if dice.chance(FIRST_ONLY) else f"{first} {MORE[kind]}"
@@ -171,7 +173,7 @@ def _answer_question(said: str) -> Lines:
     """Return what a question of the likeliest kind hears, or nothing if none is likely enough."""
     found = {kind: odds for kind, odds in messages.kinds_of(said).items() if kind in messages.ASKED}
     kind = max(sorted(found), key=found.__getitem__)
-    return f"{messages.KINDS[kind].opening} {messages.KINDS[kind].more}" if found[kind] >= SUPPORTED else ""
+    return f"{messages.KINDS[kind].opening} {messages.KINDS[kind].more}" if found[kind] >= LEAST_SUPPORT else ""
 
 
 def values_of(talk: Talk) -> dict[str, str]:

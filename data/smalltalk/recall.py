@@ -28,7 +28,7 @@ SHORTEST, LONGEST = 4, 30
 HELD_OUT = 25
 """one of the messages that questions are written for is held out, of so many"""
 SHORT, LONGEST_QUOTED = 8, 14
-"""in words: a message up to the first is quoted as a whole, and of a sentence longer than the second a clause"""
+"""in words: a text up to the first is quoted as a whole, and of a sentence longer than the second a clause"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
 ANSWER = 'You said: "<v>".'
 BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
@@ -143,7 +143,7 @@ def quote(text: str, answer: str) -> str:
 def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
     """Return templates of questions for a message, each with its values.
 
-    `key` is the word around which to quote, and `sentence` where it stands.
+    `key` is a word of the part to quote, and `sentence` where it stands.
     """
     questions: list[tuple[str, dict[str, str]]] = []
     for sentence in _SENTENCE.findall(text):

@@ -131,7 +131,7 @@ class Talk:
         self.turns[-1] = self.turns[-1]._replace(is_held_out=self.held_out, kind=kind)
 
     def add_typed(self, text: str, reply: Lines, values: dict[str, str]) -> None:
-        """Add one turn from a message that is written as this person types it, and a reply that copies words of it."""
+        """Add one turn from a message that is written as this person types it, and a reply to it."""
         self._append(insert(text, values), reply, values, text, ())
 
     def draw_wording(self, lines: Lines) -> str:

@@ -202,7 +202,8 @@ def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> Non
                 assert any(found[1].lower() in earlier.user.lower() for earlier in turns[:at]), turns
     topics = {recall.WRITTEN, *recall.TOPICS.values(), dialogues.TOPIC}
     assert quoted.keys() == topics - {recall.TOPICS["never"]}
-    assert min(quoted[recall.WRITTEN], quoted[dialogues.TOPIC]) > 100
+    assert quoted[recall.WRITTEN] > 150
+    assert quoted[dialogues.TOPIC] > 1_000
 
 
 def test_nobody_is_asked_for_a_cry_for_help_or_a_request(programs: None) -> None:
@@ -502,7 +503,7 @@ def test_people_say_many_different_things(large: bytes) -> None:
 
 def test_no_reply_dominates(large: bytes) -> None:
     replies = Counter(assistant for _, assistant in turns(large))
-    assert replies.most_common(1)[0][1] < 0.025 * replies.total()
+    assert replies.most_common(1)[0][1] < 0.02 * replies.total()
 
 
 def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(programs: None) -> None:
@@ -525,7 +526,7 @@ def test_dialogues_have_replies_to_all_lines_and_only_repeat_what_was_told(progr
             assert not re.search(r"[()]", reply), reply
 
 
-def test_a_message_of_a_dialogue_stays_as_it_is_written_so_that_replies_repeat_its_words(programs: None) -> None:
+def test_a_message_of_a_dialogue_stays_as_it_is_written_so_that_quotes_repeat_its_words(programs: None) -> None:
     from grammar import Dice, insert
     from smalltalk import dialogues, recall
     from smalltalk.talk import Talk
@@ -564,22 +565,36 @@ def test_what_a_dialogue_asks_for_again_is_quoted_from_the_message_that_has_the_
 
 
 def test_a_reply_of_a_dialogue_goes_on_as_its_kind_where_the_words_of_the_message_tell_it(programs: None) -> None:
-    from grammar import Dice, wordings
+    from grammar import Dice, Lines
     from smalltalk import dialogues, messages
 
-    def stock(said: str, reply: str) -> object:
-        return dialogues._reply(Dice("always further 1"), ((said, reply),), 0, held_out=True)
+    def replies(*dialogue: tuple[str, str]) -> list[Lines]:
+        """Return what the last message may hear."""
+        drawn = (
+            dialogues._reply(Dice(f"reply {number}"), dialogue, len(dialogue) - 1, held_out=True)
+            for number in range(30)
+        )
+        return sorted({one if isinstance(one, str) else "|".join(one) for one in drawn})
 
-    assert stock("my grandma died last night", "I'm so sorry. Was she old?") in (
-        "I'm so sorry.",
-        f"I'm so sorry. {dialogues.MORE['sad']}",
-    )
-    assert stock("the blue one", "Oh no! Blue is sad.") == messages.NEUTRAL_REPLIES
-    assert stock("is it far?", "<joke>") == "<joke>"
-    assert stock("i live in a blue house", "I see. Blue is nice.") == messages.NEUTRAL_REPLIES
-    assert stock("and whose turn is it in the blue house", "The cat's turn.") == ""  # left out
-    opening = next(iter(wordings(messages.KINDS["worry"].opening)))
-    assert dialogues._kind(opening) == "worry"
+    neutral, sad = ["|".join(messages.NEUTRAL_REPLIES)], f"Oh no! {dialogues.MORE['sad']}"
+    assert replies(("my grandma died last night", "Oh no! Was she old?")) == ["Oh no!", sad]
+    assert replies(("the blue one", "Oh no! Blue is sad.")) == neutral
+    assert replies(("my grandma died last night", "I'm so sorry."), ("the blue one", "Oh no! Blue.")) == ["Oh no!", sad]
+    assert replies(("the blue one", "I'm so sorry. Blue is sad."))[0] == "I'm so sorry."  # always clear
+    assert replies(("i live in a blue house", "I see. Blue is nice.")) == neutral
+    assert replies(("is it far?", "<joke>")) == ["<joke>"]
+    assert replies(("and my film?", "You have not told me that yet.")) == ["You have not told me that yet."]
+    asked = messages.KINDS["ask_self"]
+    assert replies(("are you a real person?", "A bit of code am I.")) == [f"{asked.opening} {asked.more}"]
+    assert replies(("and whose turn is it in the blue house", "The cat's turn.")) == [""]  # left out
+
+
+def test_the_first_sentence_of_a_reply_tells_its_kind(programs: None) -> None:
+    from grammar import wordings
+    from smalltalk import dialogues, messages
+
+    for opening in wordings(messages.KINDS["worry"].opening):
+        assert dialogues._kind(opening) == "worry"
     assert dialogues._kind("Well done, <n2>!") == "glad"
     assert dialogues._kind("Nine degrees!") == ""
 
