@@ -21,7 +21,7 @@ from grammar import Dice, Lines, insert, is_reserved, listed, wordings
 from smalltalk import fun, messages, numbers, recall, stories, words
 from smalltalk.evidence import Evidence
 from smalltalk.situations import slots_of
-from smalltalk.talk import Talk
+from smalltalk.talk import Talk, sentences
 
 TOPIC = "a whole dialogue"
 HELD_OUT = 25
@@ -94,11 +94,7 @@ TRAINED = [one for one in DIALOGUES if not is_reserved(HELD_OUT, one[0][0])]
 TRAINED_LINES = {said.lower() for dialogue in TRAINED for said, _ in dialogue}
 
 
-def _sentences(reply: str) -> list[str]:
-    return re.split(r"(?<=[.!?]) ", reply)
-
-
-_COUNTS = Counter(sentence for dialogue in TRAINED for _, reply in dialogue for sentence in _sentences(reply))
+_COUNTS = Counter(sentence for dialogue in TRAINED for _, reply in dialogue for sentence in sentences(reply))
 
 
 def _kind(first: str) -> str:
@@ -108,21 +104,20 @@ def _kind(first: str) -> str:
 
 def _asks(said: str) -> bool:
     """Return whether a message asks for something, with or without a mark."""
-    return any(messages.is_request(_LEAD.sub("", one)) for one in _sentences(said))
+    return any(messages.is_request(_LEAD.sub("", one)) for one in sentences(said))
 
 
 @cache
 def _evidence() -> Evidence:
     """Return what the words of messages and of dialogues tell."""
     written = [(message.text, message.kind) for message in messages.TRAINED]
-    met = [(said, kind) for dialogue in TRAINED for said, reply in dialogue if (kind := _kind(_sentences(reply)[0]))]
+    met = [(said, kind) for dialogue in TRAINED for said, reply in dialogue if (kind := _kind(sentences(reply)[0]))]
     return Evidence([*written, *met])
 
 
 @cache
 def _support(text: str, kind: str, own: str) -> float:
-    found = _evidence().of(text, own)
-    return sum(found[one] for one in sorted(messages.ALIKE.get(kind, {kind})) if one in found)
+    return messages.odds(_evidence().of(text, own), kind)
 
 
 def _stems(text: str) -> set[str]:
@@ -136,7 +131,7 @@ def recalled(dialogue: Dialogue, at: int) -> str:
     """Return the part of an earlier message that answers the one at `at`, or nothing if it does not ask for one."""
     said, reply = dialogue[at]
     is_short = len(reply.split()) <= LONGEST_ANSWER
-    if not is_short or not _asks(said) or _kind(_sentences(reply)[0]) or slots_of(reply) & set(MADE):
+    if not is_short or not _asks(said) or _kind(sentences(reply)[0]) or slots_of(reply) & set(MADE):
         return ""
     asked = _stems(said)
     answer = _stems(reply) - asked
@@ -153,7 +148,7 @@ def recalled(dialogue: Dialogue, at: int) -> str:
 def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
     """Return what to reply: what was written, or what any message of its kind may hear; nothing, if neither will do."""
     said, reply = dialogue[at]
-    first, *rest = _sentences(reply)
+    first, *rest = sentences(reply)
     kind = _kind(first)
     if slots_of(reply) & set(MADE) or (not kind and all(_COUNTS[one] >= KEPT_FROM for one in (first, *rest))):
         return reply

@@ -154,7 +154,11 @@ def kinds_of(text: str, own: str = "") -> dict[str, float]:
 
 def support(text: str, kind: str, own: str = "") -> float:
     """Return the probability that a text is of a kind, or of one like it."""
-    found = kinds_of(text, own)
+    return odds(kinds_of(text, own), kind)
+
+
+def odds(found: dict[str, float], kind: str) -> float:
+    """Return the probability of a kind or of one like it, from those of all kinds."""
     return sum(found[one] for one in sorted(ALIKE.get(kind, {kind})))
 
 

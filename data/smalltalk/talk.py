@@ -56,9 +56,14 @@ def _held_out(templates: tuple[str, ...]) -> frozenset[str]:
     return frozenset(wording for wording in reserved if known.issuperset(wording.split()))
 
 
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, with their marks."""
+    return re.split(r"(?<=[.!?]) ", text)
+
+
 def last_sentence(reply: str) -> str:
     """Return the last sentence of a reply."""
-    return re.split(r"(?<=[.!?]) ", reply)[-1]
+    return sentences(reply)[-1]
 
 
 class Turn(NamedTuple):
