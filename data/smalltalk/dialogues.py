@@ -246,4 +246,6 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
         else:
             continue  # what leans on it may still be understood
         is_held_out = talk.held_out and said.lower() not in TRAINED_LINES
-        talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
+        kind = "" if _asks(said) else "told"
+        talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out, kind=kind)
+        recall.ask(talk)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from grammar import Lines
 
-from smalltalk import words
+from smalltalk import messages, words
 from smalltalk.talk import Scene, Scenes, Talk
 
 Row = dict[str, str]
@@ -138,6 +138,14 @@ def some(talk: Talk) -> None:
     talk.ask(SAID["some"], SAID["three"], count=talk.dice.choice(("three", "3", "some", "a few")), **values)
 
 
+def about(talk: Talk) -> None:
+    """Add a request for a fact about something, of which no special one is known."""
+    about = talk.dice.choice((*words.ANIMALS, *words.THINGS, *words.FOODS, *words.SPORTS, *words.TOWNS))
+    talk.ask(
+        SAID["about"], f"I know no fact about <about>, but this. {messages.KINDS['want_fact'].opening}", about=about
+    )
+
+
 WHOLE: tuple[tuple[Sequence[str], str], ...] = (
     (words.DAYS, "days of the week"),
     (words.SEASONS, "seasons"),
@@ -160,5 +168,6 @@ SCENES: Scenes = (
     Scene("is it that colour?", 0.8, true_colour),
     Scene("why and how", 18.0, single),
     Scene("three of a kind", 1.2, some),
+    Scene("a fact about something", 1.2, about),
     Scene("all in order", 0.6, whole),
 )

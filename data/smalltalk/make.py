@@ -34,10 +34,10 @@ from smalltalk.talk import Scene, Scenes, Talk, Turn
 SHARES = {
     small_words: 6.0,
     tastes: 1.5,
-    facts: 3.4,
-    numbers: 1.5,
+    facts: 3.8,
+    numbers: 2.2,
     fun: 1.5,
-    word_games: 1.2,
+    word_games: 1.5,
     others: 1.3,
     wishes: 3.2,
     unknown: 4.8,
@@ -71,6 +71,9 @@ LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
 OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
 DIALOGUES = 0.25
 """probability that a conversation is one of those written as a whole"""
+TESTING, LONGEST_TEST, ASKS_OFTEN = 0.3, 14, 0.5
+"""probability that the person tries how much is kept; then the conversation has up to so many turns, and each asks back
+with the last probability"""
 
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
@@ -107,7 +110,12 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
         dialogues.play(talk)
         return talk.turns
     length = 1 + dice.weighted(LENGTHS)
+    is_test = dice.chance(TESTING)
+    if is_test:
+        length = dice.between(4, LONGEST_TEST)
     talk = Talk(dice, length, held_out=held_out)
+    if is_test:
+        talk.asks_back = ASKS_OFTEN
     promises = []
     if length > 1 and dice.chance(0.16):
         promises = [Promise(dice, length, talk) for _ in range(dice.between(1, 1 + length // 3))]

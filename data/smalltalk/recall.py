@@ -8,6 +8,7 @@ refer to nothing in the conversation, are answered by "I'm not sure any more" (s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,32 +19,62 @@ from smalltalk.situations import NEWS, SITUATIONS
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
 _TABLES = words.table(__file__)
-RECALLED, NEVER, FROM_NOTHING = 0.25, 0.06, 0.01
-"""probabilities that the person asks for something that they said, or then for what they did not; the latter also where
-they have told nothing"""
+NEVER, FROM_NOTHING = 0.06, 0.01
+"""probabilities that the person, who asks for something that they said, asks for what they did not; the latter also
+where they have told nothing"""
 ASKED_NOW = 0.4
 """probability that a question that was written for an earlier message is asked at this turn"""
 SHORTEST, LONGEST = 4, 30
 """in words: a message that is asked for"""
 HELD_OUT = 25
 """one of the messages that questions are written for is held out, of so many"""
-SHORT, LONGEST_QUOTED = 8, 14
-"""in words: a text up to the first is quoted as a whole, and of a sentence longer than the second a clause"""
+SHORT, LONGEST_QUOTED = 20, 14
+"""in words: a text up to the first is quoted as a whole; of a longer one a sentence, and of a sentence longer than the
+second a clause"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
 ANSWER = 'You said: "<v>".'
 BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
 """verbs of the past, and what questions make of them (what did i buy?)"""
+PEOPLE, VAGUE, PLACES, TOWARDS = (frozenset(listed(_TABLES[name])) for name in ("people", "vague", "places", "towards"))
+BASE_VERBS = frozenset(BASES.values()) | PLACES
+ADJECTIVES = listed(_TABLES["adjectives"])
+NAMES = frozenset(name.lower() for name in words.NAMES)
+CALENDAR = frozenset(name.lower() for name in (*words.MONTHS, *words.DAYS))
 _TIME = re.compile(rf"\b(?:{'|'.join(listed(_TABLES['times'], ','))})\b")
+_PAST = re.compile(r"yesterday|last|this morning|.* ago")
+_WHAT_ONE_IS = re.compile(r"\b(?:am|im|i'm|he's|she's|is|was|been|be|as|like|becoming) $")
 _NOUN = re.compile(
-    rf"\b(my|our|the|a|an|his|her|their|some) ((?:(?:{'|'.join(listed(_TABLES['adjectives']))}) )*)([a-z]+)\b"
+    rf"\b(my|our|the|a|an|his|her|their|some) ((?:(?:{'|'.join(ADJECTIVES)}) )*)([a-z]+)"
+    rf"(?=$| (?:{'|'.join(listed(_TABLES['behind']))})\b)"  # else it may be the first half of a compound
 )
-_I_DID = re.compile(r"(?:i|we) ([a-z]+(?: (?:to|up|out|at|for|about|into|on|in|with))?)(?: (.+))?")
-_OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )??[a-z]+|[a-z]+) ([a-z]+(?:'s)?)(?: (.+))?")
-_PERSONAL = re.compile(r"(?:i|im|ive|we|it|its|there|this|that|you|what|how|who|let|please|say|tell|give)\b")
+_I_DID = re.compile(
+    r"(i|we) ([a-z]+(?: (?:to|up|out|at|for|about|into|on|in|with|off|down|away|back|over|together))?)(?: (.+))?"
+)
+_OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )??[a-z]+|[a-z]+) ([a-z]+)(?: (.+))?")
+_PERSONAL = re.compile(
+    r"(?:i|im|ive|we|it|its|there|this|that|you|what|how|who|let|please|say|tell|give|he|she|they)\b"
+)
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
+_OWN_NAME = re.compile(r"(?i)\b(?:i'?m|i am|name is|name's|call me|called|it's|its) $")
 _SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
 _CLAUSES = re.compile(rf",+ +| (?=(?:{'|'.join(listed(_TABLES['joins']))}) )", re.IGNORECASE)
 _WORD = re.compile(r"[\w'-]+")
-KINDS = ("about", "named", "what", "did", "whole", "subject", "time", "never")
+KINDS = (
+    "about",
+    "which",
+    "named",
+    "person",
+    "what",
+    "did",
+    "do",
+    "where",
+    "when",
+    "time",
+    "happened",
+    "who",
+    "thing",
+    "never",
+)
 TOPICS = {kind: f"said before: {kind}" for kind in KINDS}
 WRITTEN = "said before, in other words"
 TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS} | {
@@ -52,6 +83,10 @@ TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NE
 """topics of what people tell"""
 TOLD_KINDS = messages.MOODS | {"told", "answer"}
 """kinds of messages that tell something"""
+
+
+Question = tuple[str, dict[str, str]]
+"""a kind, whose templates are in the table of that name, and values of their slots"""
 
 
 class Told(NamedTuple):
@@ -93,14 +128,14 @@ def ask(talk: Talk) -> bool:
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
         return True
     told = [questions for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
-    if not talk.dice.chance(RECALLED if told else FROM_NOTHING):
+    if not talk.dice.chance(talk.asks_back if told else FROM_NOTHING):
         return False
     if not told or talk.dice.chance(NEVER):
         return _ask_in_vain(talk)
     kind, values = talk.dice.choice(talk.dice.choice(told))
     talk.topic = TOPICS[kind]
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
-    talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["sentence"], values["key"])))
+    talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["text"], values["key"])))
     return True
 
 
@@ -127,10 +162,11 @@ def _unshouted(text: str) -> str:
 
 def parts(text: str) -> list[str]:
     """Return what may be quoted of a text, without marks at the ends: all, its sentences, or clauses of long ones."""
-    found = []
-    for sentence in [text] if len(text.split()) <= SHORT else _SENTENCE.findall(text):
-        is_long = len(sentence.split()) > LONGEST_QUOTED
-        found += _CLAUSES.split(sentence) if is_long else [sentence]
+    found = [text]
+    if len(text.split()) > SHORT:
+        found = []
+        for sentence in _SENTENCE.findall(text):
+            found += _CLAUSES.split(sentence) if len(sentence.split()) > LONGEST_QUOTED else [sentence]
     return [re.sub(r"^[ ,-]+|[^\w>%]+$", "", part) for part in found if _WORD.search(part)]
 
 
@@ -140,14 +176,10 @@ def quote(text: str, answer: str) -> str:
     return next((part for part in parts(text) if whole.search(part)), answer)
 
 
-def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Return templates of questions for a message, each with its values.
-
-    `key` is a word of the part to quote, and `sentence` where it stands.
-    """
-    questions: list[tuple[str, dict[str, str]]] = []
+def _questions(text: str) -> list[Question]:
+    """Return questions for a message. Of their values, `key` is a word of the part to quote, and `text` the message."""
+    questions: list[Question] = []
     for sentence in _SENTENCE.findall(text):
-        found: list[tuple[str, dict[str, str]]] = []
         said = [word.lower() for word in _WORD.findall(sentence)]
         while said and said[0] in LEADS:
             said = said[1:]
@@ -155,39 +187,63 @@ def _questions(text: str) -> list[tuple[str, dict[str, str]]]:
         time = _TIME.search(line)
         when = time[0] if time else ""
         timeless = " ".join(_TIME.sub(" ", line).split())
-        for phrase_found in _NOUN.finditer(line):
-            article, adjective, noun = phrase_found.groups()
-            if noun not in COMMON and len(noun) > 2 and noun in said:
-                phrase = f"{'the' if article in ('a', 'an', 'some') else article} {adjective}{noun}"
-                found.append(("about", {"np": phrase, "noun": noun, "key": noun}))
-        for name in re.findall(r"(?<=[a-z] )[A-Z][a-z]{2,}\b", sentence):
-            if name.lower() in said and name.lower() not in COMMON:
-                found += [("named", {"name": name, "key": name.lower()})] * 2
-        other = None if _PERSONAL.match(timeless) else _OTHER.fullmatch(timeless)
-        match = _I_DID.fullmatch(timeless)
-        verb = match[1].split()[0] if match else ""
-        if match and verb in said and (verb in BASES or verb not in COMMON):
-            values = {"s": timeless.split()[0], "verb": match[1], "object": match[2] or "", "when": when, "key": verb}
-            found += [("what", values)] * 2
-            if verb in BASES:
-                base = match[1].replace(verb, BASES[verb], 1)
-                found += [("did", {**values, "base": base, "object": match[2] or "that"})] * 3
-            if match[2] and len(match[2].split()) < 7:
-                found += [("whole", values)] * 2
-        elif (
-            other
-            and other[3]
-            and other[2] in said
-            and len(other[3].split()) < 7
-            and COMMON.isdisjoint((other[1].split()[-1], other[2]))
-        ):
-            found += [
-                ("subject", {"who": other[1], "verb": other[2], "rest": f"{other[2]} {other[3]}", "key": other[2]})
-            ] * 3
-        if when and when.split()[-1] in said:
-            found.append(("time", {"when": when, "key": when.split()[-1]}))
-        questions += [(kind, {**values, "sentence": sentence}) for kind, values in found]
+        found = [*_about_things(line), *_about_names(sentence), *_about_deeds(timeless, when)]
+        if when and not when.startswith("all "):
+            kind, day = ("happened", when) if _PAST.match(when) else ("time", when.removeprefix("on "))
+            found.append((kind, {"when": day, "key": when.split()[-1]}))
+        questions += [(kind, {**values, "text": text}) for kind, values in found if values["key"] in said]
     return questions
+
+
+def _about_things(line: str) -> Iterator[Question]:
+    for found in _NOUN.finditer(line):
+        article, adjective, noun = found.groups()
+        if noun in COMMON or noun in VAGUE or noun in ADJECTIVES or len(noun) < 3:
+            continue
+        if article in ("a", "an") and _WHAT_ONE_IS.search(line[: found.start()]):
+            continue
+        phrase = f"{'the' if article in ('a', 'an', 'some') else article} {adjective}{noun}"
+        yield "about", {"np": phrase, "key": noun}
+        if not VAGUE.issuperset(adjective.split()):
+            yield "which", {"noun": noun, "key": noun}
+
+
+def _about_names(sentence: str) -> Iterator[Question]:
+    for found in _NAME.finditer(sentence):
+        name = found[0]
+        if name.lower() in COMMON or name.lower() in CALENDAR or _OWN_NAME.search(sentence[: found.start()]):
+            continue
+        for kind in ("named", "person") if name.lower() in NAMES else ("named",):
+            yield kind, {"name": name, "key": name.lower()}
+
+
+def _about_deeds(line: str, when: str) -> Iterator[Question]:
+    """Yield questions for what the person, or somebody else, did, in a sentence without its time."""
+    if match := _I_DID.fullmatch(line):
+        who, phrase, what = match.groups()
+        verb, _, particle = phrase.partition(" ")
+        is_present = verb in BASE_VERBS and verb not in BASES
+        if verb in ("have", "had") or not (is_present or verb in BASES) or (particle == "to" and verb not in TOWARDS):
+            return
+        if not what:
+            return
+        values = {"s": who, "verb": phrase, "object": what, "when": when, "key": verb}
+        if is_present and verb in PLACES:
+            yield from [("where", values)] * 3
+        elif is_present:
+            yield from [("do", values)] * 3
+        else:
+            values["base"] = phrase.replace(verb, BASES[verb], 1)
+            yield from [("what", values)] * 2 + [("did", values)] * 3
+            if when and len(what.split()) < 7:
+                yield from [("when", values)] * 2
+    elif not _PERSONAL.match(line) and (other := _OTHER.fullmatch(line)) and other[3]:
+        who, verb, rest = other.groups()
+        head = who.split()[-1]
+        does = verb in BASES or (verb.endswith("s") and verb[:-1] in BASE_VERBS)
+        if does and head not in COMMON and not rest.startswith("of ") and len(rest.split()) < 7:
+            kind = "who" if head in PEOPLE or head in NAMES else "thing"
+            yield from [(kind, {"who": who, "rest": f"{verb} {rest}", "key": verb})] * 3
 
 
 SCENES: Scenes = (Scene(WRITTEN, 320.0, tell),)

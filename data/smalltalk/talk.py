@@ -19,6 +19,8 @@ SHORTEST_HELD_OUT = 4
 REDRAWN = 6
 """how often a reply is drawn again whose last sentence tinychat has said before in the conversation"""
 TRIES = 30
+ASKS_BACK = 0.25
+"""probability that people ask for something that they said, unless they try how much is kept"""
 PLAINEST = 0.15
 """probability of the plainest wording of a template, since people say it most often"""
 _MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
@@ -62,8 +64,8 @@ def sentences(text: str) -> list[str]:
 
 
 def last_sentence(reply: str) -> str:
-    """Return the last sentence of a reply."""
-    return sentences(reply)[-1]
+    """Return the last sentence of a reply, or all of one that quotes."""
+    return reply if '"' in reply else sentences(reply)[-1]
 
 
 class Turn(NamedTuple):
@@ -99,6 +101,8 @@ class Talk:
         self.topic = ""
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
+        self.asks_back = ASKS_BACK
+        """probability that the person asks for something that they said, at each turn at which they can"""
         self.to_ask: list[tuple[str, str]] = []
         """questions of `recall` still to be asked, each with the quote that answers it"""
         self.topics_told: set[str] = set()

@@ -103,7 +103,7 @@ def write(dice: Dice, style: str, text: str) -> str:
         if text[-1] not in ".?!)" and dice.chance(0.6):
             text += dice.choice((".", ".", ".", "!")) if len(text.split()) > 1 else ""
         elif text[-1] in ".?" and dice.chance(0.15):
-            text = text[:-1]
+            text = text[:-1].rstrip() or text
         text = capitalise(text) if dice.chance(0.93) else text
         return text.replace("{", "").replace("}", "")
     if style == "sloppy":
@@ -117,7 +117,7 @@ def write(dice: Dice, style: str, text: str) -> str:
     if dice.chance(0.6):
         text = text.replace(", ", " ")
     if text[-1] in "?!." and dice.chance(0.6):
-        text = text.rstrip("?!.") or text
+        text = text.rstrip("?!. ") or text
     elif text[-1] in "?!" and dice.chance(0.12):
         text += text[-1] * dice.between(1, 2)
     return text

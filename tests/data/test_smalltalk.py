@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "90271b1c4132ca40fa82f4bae5e54f34206b882d1d4d91a236c6070e0d6feb6f"
+    assert hashlib.sha256(text).hexdigest() == "78a48df12358f67add8b70ed0de6579db31f9a7aaebd1b542ac8e8eaf70b76cc"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -67,7 +67,7 @@ def test_roles_alternate_from_user_to_bot(small: bytes) -> None:
         assert [message["role"] for message in talk] == ["user", "assistant"] * (len(talk) // 2)
         assert all(set(message) == {"role", "content"} for message in talk)
         lengths.add(len(talk) // 2)
-    assert set(range(1, 11)) <= lengths <= set(range(1, 14))
+    assert set(range(1, 15)) <= lengths <= set(range(1, 30))
 
 
 def test_no_template_shows_through(small: bytes) -> None:
@@ -101,7 +101,7 @@ def test_sums_beyond_a_hundred_are_refused(large: bytes) -> None:
     for user, assistant in turns(large):
         asked = re.fullmatch(r"(\d+)\s?\+\s?(\d+)[?=]?", user)
         if asked and int(asked[1]) + int(asked[2]) > 100:
-            assert "hundred" in assistant or "Try smaller numbers" in assistant, (user, assistant)
+            assert re.search("hundred|Try smaller numbers|Sorry, .*(sum|work that out)", assistant), (user, assistant)
 
 
 def test_opposites_are_right(large: bytes) -> None:
@@ -206,6 +206,44 @@ def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> Non
     assert quoted[dialogues.TOPIC] > 1_000
 
 
+def test_some_people_ask_again_and_again_for_what_they_said(programs: None) -> None:
+    from smalltalk import make, recall
+
+    asked = [sum(turn.replies == recall.ANSWER for turn in turns) for turns in make.conversations(400, 1)]
+    assert sum(count >= 4 for count in asked) > 30
+    assert sum(not count for count in asked) > 150
+
+
+def test_a_mark_that_is_left_out_leaves_no_empty_message_and_no_space_at_the_end(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk.typing_style import STYLES, write
+
+    for number in range(100):
+        for style in STYLES:
+            assert write(Dice(f"mark {number}"), style, "?")
+            assert not write(Dice(f"mark {number}"), style, "phone 499 minus 20% = ?").endswith(" ")
+
+
+def test_a_fact_about_something_is_another_fact(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import facts
+    from smalltalk.talk import Talk
+
+    for number in range(20):
+        talk = Talk(Dice(f"fact {number}"), 1)
+        facts.about(talk)
+        found = re.fullmatch(r"I know no fact about (.+), but this\. .+: .+\.", talk.turns[0].assistant)
+        assert found
+        assert found[1].lower() in talk.turns[0].user.lower()
+
+
+def test_a_reply_that_quotes_is_said_again_as_a_whole(programs: None) -> None:
+    from smalltalk.talk import last_sentence
+
+    assert last_sentence("Hello! How are you?") == "How are you?"
+    assert last_sentence('You said: "six times. the baby woke".') == 'You said: "six times. the baby woke".'
+
+
 def test_nobody_is_asked_for_a_cry_for_help_or_a_request(programs: None) -> None:
     from grammar import Dice
     from smalltalk import recall
@@ -227,25 +265,33 @@ def test_nobody_is_asked_for_a_cry_for_help_or_a_request(programs: None) -> None
         (
             "hello! Today I drive a forklift, six years now. tired",
             "forklift",
-            "Today I drive a forklift, six years now",
+            "hello! Today I drive a forklift, six years now. tired",
         ),
         ("my taxi leaves at 5:30, so hurry!", "5:30", "my taxi leaves at 5:30, so hurry"),
-        ("he sold it. i am so old", "old", "he sold it. i am so old"),
-        ("he sold it at last for nothing. i am so old", "old", "i am so old"),
-        ("Two men asked me to DANCE :)", "dance", "Two men asked me to DANCE"),
         (
-            "we had lasagne for dinner with mum, then it rained so we stayed in all evening and played cards",
+            "we had lasagne for dinner, so good, then it rained. we stayed in all evening and played cards with mum",
             "dinner",
-            "we had lasagne for dinner with mum",
+            "we had lasagne for dinner, so good, then it rained. we stayed in all evening and played cards with mum",
         ),
         (
-            "we had lasagne for dinner with mum, then it rained so we stayed in all evening and played cards",
+            "he sold it at last, for nothing at all, to a man from the next village who had a dog. i am so old",
+            "old",
+            "i am so old",
+        ),
+        ("Two men asked me to DANCE :)", "dance", "Two men asked me to DANCE"),
+        (
+            "today we had lasagne for dinner with my mum, then it rained so we stayed in all evening and played cards",
+            "dinner",
+            "today we had lasagne for dinner with my mum",
+        ),
+        (
+            "today we had lasagne for dinner with my mum, then it rained so we stayed in all evening and played cards",
             "stayed in all evening and played cards",
             "stayed in all evening and played cards",
         ),
     ],
 )
-def test_a_quote_is_a_short_message_the_sentence_that_answers_or_a_clause_of_a_long_one(
+def test_a_quote_is_the_message_or_of_a_long_one_the_sentence_or_the_clause_that_answers(
     programs: None, text: str, answer: str, quoted: str
 ) -> None:
     from smalltalk import recall
@@ -258,10 +304,17 @@ def test_a_quote_is_a_short_message_the_sentence_that_answers_or_a_clause_of_a_l
     [
         ("I bought a lamp at the market", "did", {"s": "i", "base": "buy", "key": "bought"}),
         ("we made soup", "did", {"s": "we", "base": "make", "key": "made"}),
-        ("hm. my neighbour plays the trumpet", "subject", {"who": "my neighbour", "verb": "plays", "key": "plays"}),
+        ("I drive a forklift", "do", {"s": "i", "verb": "drive", "key": "drive"}),
+        ("we live in Leeds", "where", {"s": "we", "verb": "live in", "key": "live"}),
+        ("I bought a lamp on friday", "when", {"object": "a lamp", "when": "on friday"}),
+        ("hm. my neighbour plays the trumpet", "who", {"rest": "plays the trumpet", "key": "plays"}),
+        ("the urn takes an hour to boil", "thing", {"rest": "takes an hour to boil", "key": "takes"}),
         ("it was my old car", "about", {"np": "my old car", "key": "car"}),
-        ("I went there with Darren", "named", {"name": "Darren", "key": "darren"}),
-        ("it rained yesterday", "time", {"when": "yesterday", "key": "yesterday"}),
+        ("it was my old car", "which", {"noun": "car"}),
+        ("I went there with Paul", "person", {"name": "Paul", "key": "paul"}),
+        ("I flew to Kansas", "named", {"name": "Kansas", "key": "kansas"}),
+        ("it rained yesterday", "happened", {"when": "yesterday", "key": "yesterday"}),
+        ("the bride comes on monday", "time", {"when": "monday", "key": "monday"}),
     ],
 )
 def test_questions_are_made_of_the_words_of_a_message(
@@ -272,10 +325,29 @@ def test_questions_are_made_of_the_words_of_a_message(
     assert any(made == kind and expected.items() <= values.items() for made, values in recall._questions(text))
 
 
-def test_no_question_takes_a_verb_for_a_part_of_its_subject(programs: None) -> None:
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("my customers were horrible to me", ("who", "thing")),  # were is no part of the subject
+        ("I flew to Kansas", ("person",)),
+        ("he was born in March, in Kansas", ("person",)),
+        ("hello, I'm Paul", ("person", "named")),
+        ("I bought it in the charity shop", ("about",)),  # the charity would be another thing
+        ("I am a widow", ("about",)),
+        ("that was the same day", ("about", "which")),
+        ("I ate the whole cake", ("which",)),
+        ("I bought a lamp", ("when", "time")),
+        ("I can juggle and I must go", ("do", "what", "did")),
+        ("I decided to sell it", ("do", "what", "did")),
+        ("she works all day", ("time", "happened")),
+    ],
+)
+def test_no_question_is_made_for_what_a_message_does_not_tell(
+    programs: None, text: str, kinds: tuple[str, ...]
+) -> None:
     from smalltalk import recall
 
-    assert "subject" not in {kind for kind, _ in recall._questions("my customers were horrible to me")}
+    assert not {kind for kind, _ in recall._questions(text)} & set(kinds)
 
 
 def test_the_part_that_answers_is_in_its_message(programs: None) -> None:
@@ -533,16 +605,20 @@ def test_a_message_of_a_dialogue_stays_as_it_is_written_so_that_quotes_repeat_it
 
     written = {said for dialogue in dialogues.TRAINED for said, _ in dialogue}
     lowered = {said.lower() for said in written}
-    met = Counter[str]()
+    met, topics = Counter[str](), set()
     for number in range(100):
         talk = Talk(Dice(f"as written {number}"), 1)
         dialogues.play(talk)
         met[talk.style] += 1
         for turn in talk.turns:
+            topics.add(turn.topic)
+            if turn.topic != dialogues.TOPIC:
+                continue  # a question between them, for what was told
             assert turn.wording in (written if talk.style == "careful" else lowered)
             assert turn.user == insert(turn.wording, turn.values)
             assert turn.replies == recall.ANSWER or not re.search(r"[^.][.!?] [a-z][a-z]", turn.assistant), turn
     assert met.keys() == {"careful", "lower"}
+    assert topics > {dialogues.TOPIC, recall.TOPICS["about"]}
 
 
 def test_what_a_dialogue_asks_for_again_is_quoted_from_the_message_that_has_the_words_of_the_written_answer(
@@ -561,7 +637,7 @@ def test_what_a_dialogue_asks_for_again_is_quoted_from_the_message_that_has_the_
         ("which town do i like best", "You have not told me that yet."),
         ("do you like bread?", "Bread, yes."),  # words of the question alone answer nothing
     )
-    told = "hi, i bake bread in <town>"
+    told = "hi, i bake bread in <town>. up at 3"
     assert [dialogues.recalled(dialogue, at) for at in range(9)] == ["", "", "", told, "", "", told, "", ""]
 
 
@@ -582,7 +658,7 @@ def test_a_reply_of_a_dialogue_goes_on_as_its_kind_where_the_words_of_the_messag
     assert replies(("the blue one", "Oh no! Blue is sad.")) == neutral
     assert replies(("my grandma died last night", "I'm so sorry."), ("the blue one", "Oh no! Blue.")) == ["Oh no!", sad]
     assert replies(("the blue one", "I'm so sorry. Blue is sad."))[0] == "I'm so sorry."  # always clear
-    assert replies(("i live in a blue house", "I see. Blue is nice.")) == neutral
+    assert replies(("i live in a blue house", "Maybe. Blue is nice.")) == neutral
     assert replies(("is it far?", "<joke>")) == ["<joke>"]
     assert replies(("and my film?", "You have not told me that yet.")) == ["You have not told me that yet."]
     asked = messages.KINDS["ask_self"]
