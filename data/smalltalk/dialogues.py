@@ -199,7 +199,7 @@ def values_of(talk: Talk) -> dict[str, str]:
 
 
 def play(talk: Talk) -> None:
-    """Add the turns of a dialogue."""
+    """Add the turns of a dialogue, and perhaps questions for what was told between them."""
     dice = talk.dice
     dialogues = HELD_OUT_DIALOGUES if talk.held_out else TRAINED
     talk.style = "lower" if dice.chance(LOWERED) else "careful"
@@ -214,7 +214,7 @@ def play(talk: Talk) -> None:
 
 
 def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
-    """Add the first `length` turns."""
+    """Add the first `length` turns, and perhaps questions for what was told between them."""
     values = values_of(talk)
     for at, (said, reply) in enumerate(dialogue[:length]):
         made = slots_of(reply)

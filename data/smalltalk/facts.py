@@ -139,11 +139,10 @@ def some(talk: Talk) -> None:
 
 
 def about(talk: Talk) -> None:
-    """Add a request for a fact about something, of which no special one is known."""
-    about = talk.dice.choice((*words.ANIMALS, *words.THINGS, *words.FOODS, *words.SPORTS, *words.TOWNS))
-    talk.ask(
-        SAID["about"], f"I know no fact about <about>, but this. {messages.KINDS['want_fact'].opening}", about=about
-    )
+    """Add a request for a fact about something, which gets any of those there are."""
+    thing = talk.dice.choice((*words.ANIMALS, *words.THINGS, *words.FOODS, *words.SPORTS, *words.TOWNS))
+    reply = f"I know no fact about <about>, but this. {messages.KINDS['want_fact'].opening}"
+    talk.ask(SAID["about"], reply, about=thing)
 
 
 WHOLE: tuple[tuple[Sequence[str], str], ...] = (

@@ -72,8 +72,8 @@ OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are yo
 DIALOGUES = 0.25
 """probability that a conversation is one of those written as a whole"""
 TESTING, LONGEST_TEST, ASKS_OFTEN = 0.3, 14, 0.5
-"""probability that the person tries how much is kept; then the conversation has up to so many turns, and each asks back
-with the last probability"""
+"""probability that the person tests how much is remembered; then the conversation has up to so many turns, and at each
+they ask back with the last probability"""
 
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)

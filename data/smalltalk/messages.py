@@ -35,7 +35,7 @@ LONGEST_JOINED = 9
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
 """kinds of messages that begin no conversation"""
 WEIGHT = 2900.0
-"""makes them a fifth of all turns"""
+"""makes them a sixth of all turns"""
 
 
 class Kind(NamedTuple):

@@ -1,8 +1,9 @@
 """Questions for anything that the person said some turns ago, which are answered with their own words.
 
 No list of facts can hold all that people tell in passing. So questions are built from the words of an earlier message,
-or written for one (`recall.txt`), and the reply quotes the part that answers. Messages of the kind `ask_back`, which
-refer to nothing in the conversation, are answered by "I'm not sure any more" (see `messages.toml`).
+or written for one (`recall.txt`), and the reply quotes the message, or of a long one the part that answers. Messages of
+the kind `ask_back`, which refer to nothing in the conversation, are answered by "I'm not sure any more" (see
+`messages.toml`).
 """
 
 from __future__ import annotations
@@ -223,9 +224,8 @@ def _about_deeds(line: str, when: str) -> Iterator[Question]:
         who, phrase, what = match.groups()
         verb, _, particle = phrase.partition(" ")
         is_present = verb in BASE_VERBS and verb not in BASES
-        if verb in ("have", "had") or not (is_present or verb in BASES) or (particle == "to" and verb not in TOWARDS):
-            return
-        if not what:
+        does = (is_present or verb in BASES) and verb not in ("have", "had")  # which mostly help another verb
+        if not does or not what or (particle == "to" and verb not in TOWARDS):
             return
         values = {"s": who, "verb": phrase, "object": what, "when": when, "key": verb}
         if is_present and verb in PLACES:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tinychat.corpus import overlap
@@ -107,6 +107,7 @@ def copies_by_hand(said: str, texts: list[tuple[str, bool]], least: int) -> list
 
 
 @given(st.text("ab\n", max_size=25), TEXTS, st.integers(1, 5), st.sampled_from([1, 3, 7, 1000]))
+@example("a\na", [("", True), ("", True), ("a\na", False)], 1, 1)  # a block that begins before the first of a file
 @pytest.mark.slow
 def test_copies_equal_those_of_a_brute_force_search(
     said: str, texts: list[tuple[str, bool]], least: int, block: int
