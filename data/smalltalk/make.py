@@ -29,7 +29,7 @@ from smalltalk import (
     wishes,
     word_games,
 )
-from smalltalk.talk import Scene, Scenes, Talk, Turn
+from smalltalk.talk import ASKS_BACK, Scene, Scenes, Talk, Turn
 
 SHARES = {
     small_words: 6.0,
@@ -109,13 +109,10 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
         talk = Talk(dice, 1, held_out=held_out)
         dialogues.play(talk)
         return talk.turns
-    length = 1 + dice.weighted(LENGTHS)
-    is_test = dice.chance(TESTING)
-    if is_test:
-        length = dice.between(4, LONGEST_TEST)
-    talk = Talk(dice, length, held_out=held_out)
-    if is_test:
-        talk.asks_back = ASKS_OFTEN
+    length, asks_back = 1 + dice.weighted(LENGTHS), ASKS_BACK
+    if dice.chance(TESTING):
+        length, asks_back = dice.between(4, LONGEST_TEST), ASKS_OFTEN
+    talk = Talk(dice, length, held_out=held_out, asks_back=asks_back)
     promises = []
     if length > 1 and dice.chance(0.16):
         promises = [Promise(dice, length, talk) for _ in range(dice.between(1, 1 + length // 3))]

@@ -90,10 +90,11 @@ class Talk:
     """A conversation so far: turns, random source, typing style and facts.
 
     `length` is the target number of turns. With `held_out`, names come only from the held-out split, and so do wordings
-    wherever a template has any.
+    wherever a template has any. `asks_back` is the probability that the person asks for something that they said, at
+    each turn at which they can.
     """
 
-    def __init__(self, dice: Dice, length: int, *, held_out: bool = False) -> None:
+    def __init__(self, dice: Dice, length: int, *, held_out: bool = False, asks_back: float = ASKS_BACK) -> None:
         self.dice = dice
         self.length = length
         self.held_out = held_out
@@ -101,8 +102,7 @@ class Talk:
         self.topic = ""
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
-        self.asks_back = ASKS_BACK
-        """probability that the person asks for something that they said, at each turn at which they can"""
+        self.asks_back = asks_back
         self.to_ask: list[tuple[str, str]] = []
         """questions of `recall` still to be asked, each with the quote that answers it"""
         self.topics_told: set[str] = set()

@@ -55,12 +55,12 @@ def test_greedy_translations_are_those_of_the_reference(count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "most"), [("bf16", 0.005), ("int8", 0.005)])
+@pytest.mark.parametrize(("precision", "most"), [("bf16", 0.002), ("int8", 0.005)])
 @names
 def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precision: str, most: float) -> None:
     """On text that the model was not trained on, and which it brings for that.
 
-    Where int8 costs more, it is not chosen. In bf16 smalltalk, which quotes much, loses 0.44 %, the others below 0.2 %.
+    Where int8 costs more, it is not chosen. In bf16 smalltalk, which quotes much, loses 0.44 %.
     """
     losses = []
     for kind in ("f32", precision):
@@ -72,6 +72,8 @@ def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precisi
     is_measured = info.mode != "translation"  # translators never are in int8 by choice
     if precision == "int8" and is_measured and choose_precision(info, threads=2) != "int8":
         most = 0.02
+    if precision == "bf16" and info.name == "smalltalk":
+        most = 0.005
     assert math.exp(losses[1] - losses[0]) < 1 + most
 
 

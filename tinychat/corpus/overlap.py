@@ -187,7 +187,7 @@ def _blocks(passages: Iterable[Passage], overlap: int) -> Iterator[_Block]:
                 text = "".join(texts)
                 yield _Block(_codes(text), marks)
                 cut = count - overlap
-                last = max(0, bisect_right(marks, cut, key=lambda mark: mark[0]) - 1)  # empty ones have none
+                last = max(0, bisect_right(marks, cut, key=lambda mark: mark[0]) - 1)  # an empty passage has none
                 texts, marks, count = [text[cut:]], [(at - cut, one) for at, one in marks[last:]], overlap
         if passage.ends:
             texts.append(BOUNDARY)
