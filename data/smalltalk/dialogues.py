@@ -61,6 +61,8 @@ THINGS = {
 PLURALS = {"animals": "animal", "fruits": "fruit", "flowers": "flower"}
 """slots that take the plural of another one"""
 NAMES = ("n", "n2", "n3")
+LEANING = 3
+"""in words: what is that short may lean on the turn before"""
 _LEAD = re.compile(
     r"(?i)^\W*((and|so|ok|okay|now|but|well|hey|wait|yes|no|haha|lol|then|oh|hm+|in|at|on|with|by|from|for)\b\W*)*"
 )
@@ -168,7 +170,7 @@ def _answer_question(said: str) -> Lines:
     """Return what a question of the likeliest kind hears, or nothing if none is likely enough."""
     found = {kind: odds for kind, odds in messages.kinds_of(said).items() if kind in messages.ASKED}
     kind = max(sorted(found), key=found.__getitem__)
-    return f"{messages.KINDS[kind].opening} {messages.KINDS[kind].more}" if found[kind] >= LEAST_SUPPORT else ""
+    return messages.replies_to(said, kind) if found[kind] >= LEAST_SUPPORT else ""
 
 
 def values_of(talk: Talk) -> dict[str, str]:
@@ -248,4 +250,7 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
         is_held_out = talk.held_out and said.lower() not in TRAINED_LINES
         kind = "" if _asks(said) else "told"
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out, kind=kind)
-        recall.ask(talk)
+        follows = dialogue[at + 1][0] if at + 1 < len(dialogue) else ""
+        is_farewell = _kind(sentences(reply)[0]) == "bye"
+        if not is_farewell and (not follows or len(follows.split()) > LEANING):
+            recall.ask(talk)

@@ -140,8 +140,10 @@ def some(talk: Talk) -> None:
 
 def about(talk: Talk) -> None:
     """Add a request for a fact about something, which gets any of those there are."""
-    thing = talk.dice.choice((*words.ANIMALS, *words.THINGS, *words.FOODS, *words.SPORTS, *words.TOWNS))
-    reply = f"I know no fact about <about>, but this. {messages.KINDS['want_fact'].opening}"
+    thing = talk.dice.choice(
+        (*map(words.plural, (*words.ANIMALS, *words.THINGS)), *words.FOODS, *words.SPORTS, *words.TOWNS)
+    )
+    reply = f"I know nothing about <about>, but here is something else. {messages.KINDS['want_fact'].opening}"
     talk.ask(SAID["about"], reply, about=thing)
 
 

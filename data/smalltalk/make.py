@@ -71,6 +71,8 @@ LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
 OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
 DIALOGUES = 0.25
 """probability that a conversation is one of those written as a whole"""
+QUIZZES = 0.15
+"""probability that another one is a quiz for what was just told"""
 TESTING, LONGEST_TEST, ASKS_OFTEN = 0.3, 14, 0.5
 """probability that the person tests how much is remembered; then the conversation has up to so many turns, and at each
 they ask back with the last probability"""
@@ -108,6 +110,10 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
     if dice.chance(DIALOGUES):
         talk = Talk(dice, 1, held_out=held_out)
         dialogues.play(talk)
+        return talk.turns
+    if dice.chance(QUIZZES):
+        talk = Talk(dice, 1, held_out=held_out)
+        recall.quiz(talk)
         return talk.turns
     length, asks_back = 1 + dice.weighted(LENGTHS), ASKS_BACK
     if dice.chance(TESTING):

@@ -47,6 +47,14 @@ class Kind(NamedTuple):
     """a regular expression that a fitting reply matches"""
 
 
+class Variant(NamedTuple):
+    """What requests of a kind hear if their words match."""
+
+    kind: str
+    where: re.Pattern[str]
+    replies: str
+
+
 class Message(NamedTuple):
     """Something that a person typed."""
 
@@ -59,6 +67,16 @@ KINDS = {
     entry["name"]: Kind(f"({'|'.join(entry['opening'])})", f"({'|'.join(entry['more'])})", entry["checked"])
     for entry in _TABLES["kind"]
 }
+VARIANTS = [
+    Variant(
+        entry["kind"],
+        re.compile(rf"(?i)\b(?:{entry['where']})\b"),
+        f"({'|'.join(entry['opening'])}) "
+        + (f"({'|'.join(entry['more'])})" if "more" in entry else KINDS[entry["kind"]].more),
+    )
+    for entry in _TABLES["variant"]
+]
+WITH_VARIANTS = frozenset(variant.kind for variant in VARIANTS)
 NEUTRAL_REPLIES: list[str] = _TABLES["neutral"]
 UNKNOWN_REPLIES: list[str] = _TABLES["unknown"]
 MOODS = frozenset(_TABLES["moods"])
@@ -171,7 +189,13 @@ def answer(text: str, *, least: float = SUPPORTED) -> Lines:
     return f"{KINDS[likeliest].opening} {KINDS[likeliest].more}"
 
 
-def _reply(dice: Dice, message: Message, *, held_out: bool) -> Lines:
+def replies_to(text: str, kind: str) -> str:
+    """Return what a text of the kind may hear: of a variant, if its words match one."""
+    own = f"{KINDS[kind].opening} {KINDS[kind].more}"
+    return next((one.replies for one in VARIANTS if one.kind == kind and one.where.search(text)), own)
+
+
+def reply_to(dice: Dice, message: Message, *, held_out: bool) -> Lines:
     """Return what to reply: as its kind demands, as far as the words of the message tell the kind."""
     kind = KINDS[message.kind]
     if support(message.text, message.kind, "" if held_out else message.kind) < SUPPORTED:
@@ -179,9 +203,9 @@ def _reply(dice: Dice, message: Message, *, held_out: bool) -> Lines:
             return NEUTRAL_REPLIES
         if message.kind in ASKING:
             return UNKNOWN_REPLIES
-    if dice.chance(OPENING_ONLY) and message.kind not in ("despair", "ask_self"):
+    if dice.chance(OPENING_ONLY) and message.kind not in {"despair", "ask_self", *WITH_VARIANTS}:
         return kind.opening
-    return f"{kind.opening} {kind.more}"
+    return replies_to(message.text, message.kind)
 
 
 def _fits(kind: str, talk: Talk) -> bool:
@@ -235,7 +259,7 @@ def say(talk: Talk) -> None:
     if message.kind in MADE:
         talk.add_message(text, MADE[message.kind](talk), kind=message.kind)
         return
-    reply = _reply(talk.dice, message, held_out=talk.held_out)
+    reply = reply_to(talk.dice, message, held_out=talk.held_out)
     if not talk.turns and message.kind in MOODS | {"told"}:
         if talk.dice.chance(GREETED):
             text = f"{choose(talk.dice, GREETINGS)} {text}"

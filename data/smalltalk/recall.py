@@ -1,8 +1,8 @@
 """Questions for anything that the person said some turns ago, which are answered with their own words.
 
 No list of facts can hold all that people tell in passing. So questions are built from the words of an earlier message,
-or written for one (`recall.txt`), and the reply quotes the message, or of a long one the part that answers. Messages of
-the kind `ask_back`, which refer to nothing in the conversation, are answered by "I'm not sure any more" (see
+or written for one (`recall/*.txt`), and the reply quotes the message, or of a long one the part that answers. Messages
+of the kind `ask_back`, which refer to nothing in the conversation, are answered by "I'm not sure any more" (see
 `messages.toml`).
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,17 +33,26 @@ HELD_OUT = 25
 SHORT, LONGEST_QUOTED = 20, 14
 """in words: a text up to the first is quoted as a whole; of a longer one a sentence, and of a sentence longer than the
 second a clause"""
+QUIZZED, LONGEST_IN_QUIZ, WRITTEN_IN_QUIZ = (2, 8), 12, 0.4
+"""of a quiz: least and most messages; words of the longest one; the probability that its questions are written"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
-ANSWER = 'You said: "<v>".'
+ANSWER = 'You said: "<v>"'
 BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
 """verbs of the past, and what questions make of them (what did i buy?)"""
-PEOPLE, VAGUE, PLACES, TOWARDS = (frozenset(listed(_TABLES[name])) for name in ("people", "vague", "places", "towards"))
+PEOPLE, VAGUE, PLACES, STUDIES, TOWARDS, NO_OBJECT = (
+    frozenset(listed(_TABLES[name])) for name in ("people", "vague", "places", "studies", "towards", "no_object")
+)
 BASE_VERBS = frozenset(BASES.values()) | PLACES
 ADJECTIVES = listed(_TABLES["adjectives"])
 NAMES = frozenset(name.lower() for name in words.NAMES)
 CALENDAR = frozenset(name.lower() for name in (*words.MONTHS, *words.DAYS))
 _TIME = re.compile(rf"\b(?:{'|'.join(listed(_TABLES['times'], ','))})\b")
 _PAST = re.compile(r"yesterday|last|this morning|.* ago")
+_DAY = re.compile(r"to(?:day|night|morrow)|this |next |on |at the weekend|the day")
+_SOMEWHERE = re.compile(r"(?:in|at|near|from|on|by|behind|above|for) [a-z]")
+_SOMEBODY = re.compile(
+    rf"(?:(?:my|our|the|an?|his|her) )?(?:[a-z]+ )??(?:{'|'.join([*sorted(PEOPLE), *sorted(NAMES)])})\b"
+)
 _WHAT_ONE_IS = re.compile(r"\b(?:am|im|i'm|he's|she's|is|was|been|be|as|like|becoming) $")
 _NOUN = re.compile(
     rf"\b(my|our|the|a|an|his|her|their|some) ((?:(?:{'|'.join(ADJECTIVES)}) )*)([a-z]+)"
@@ -51,12 +61,13 @@ _NOUN = re.compile(
 _I_DID = re.compile(
     r"(i|we) ([a-z]+(?: (?:to|up|out|at|for|about|into|on|in|with|off|down|away|back|over|together))?)(?: (.+))?"
 )
-_OTHER = re.compile(r"((?:my|our|the|his|her) (?:[a-z]+ )??[a-z]+|[a-z]+) ([a-z]+)(?: (.+))?")
+_OTHER = re.compile(r"((?:(my|our|the|his|her) (?:[a-z]+ )??)?[a-z]+) ([a-z]+)(?: (.+))?")
 _PERSONAL = re.compile(
     r"(?:i|im|ive|we|it|its|there|this|that|you|what|how|who|let|please|say|tell|give|he|she|they)\b"
 )
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 _OWN_NAME = re.compile(r"(?i)\b(?:i'?m|i am|name is|name's|call me|called|it's|its) $")
+_ENDS = re.compile(r"^[ ,-]+|[^\w>%.!?]+$")
 _SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
 _CLAUSES = re.compile(rf",+ +| (?=(?:{'|'.join(listed(_TABLES['joins']))}) )", re.IGNORECASE)
 _WORD = re.compile(r"[\w'-]+")
@@ -68,6 +79,8 @@ KINDS = (
     "what",
     "did",
     "do",
+    "whom",
+    "went",
     "where",
     "when",
     "time",
@@ -103,9 +116,13 @@ def _read(path: Path) -> list[Told]:
     return [Told(text, part.strip("[]"), tuple(questions)) for text, part, *questions in blocks]
 
 
-ALL = _read(Path(__file__).with_suffix(".txt"))
+ALL = [told for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for told in _read(path)]
 HELD_OUT_TOLD = [told for told in ALL if is_reserved(HELD_OUT, told.text)]
 TRAINED = [told for told in ALL if not is_reserved(HELD_OUT, told.text)]
+HELD_OUT_BRIEF, TRAINED_BRIEF = (
+    [one for one in every if one.kind in TOLD_KINDS and SHORTEST <= len(one.text.split()) <= LONGEST_IN_QUIZ]
+    for every in (messages.HELD_OUT_MESSAGES, messages.TRAINED)
+)
 TRAINED_QUESTIONS = {question for told in TRAINED for question in told.questions}
 
 
@@ -128,16 +145,51 @@ def ask(talk: Talk) -> bool:
         is_held_out = talk.held_out and question not in TRAINED_QUESTIONS
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
         return True
-    told = [questions for turn in talk.turns if _is_told(turn) and (questions := _questions(turn.user))]
+    quoted = [turn.values["v"].lower() for turn in talk.turns if turn.replies == ANSWER]
+    told = [
+        questions
+        for turn in talk.turns
+        if _is_told(turn)
+        and not any(part in turn.user.lower() for part in quoted)  # else the model could copy its own reply
+        and (questions := _only_of(turn, talk))
+    ]
     if not talk.dice.chance(talk.asks_back if told else FROM_NOTHING):
         return False
     if not told or talk.dice.chance(NEVER):
         return _ask_in_vain(talk)
-    kind, values = talk.dice.choice(talk.dice.choice(told))
+    questions = talk.dice.choice(told)
+    kind = talk.dice.choice(sorted({kind for kind, _ in questions}))
+    values = talk.dice.choice([values for one, values in questions if one == kind])
     talk.topic = TOPICS[kind]
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
-    talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["text"], values["key"])))
+    talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["text"], values["key"], values["sentence"])))
     return True
+
+
+def _only_of(turn: Turn, talk: Talk) -> list[Question]:
+    """Return questions for the message of a turn by words that no other message has."""
+    others = " ".join(one.user for one in talk.turns if one is not turn and one.replies != ANSWER).lower()
+    said = set(_WORD.findall(others))
+    return [(kind, values) for kind, values in _questions(turn.user) if values["key"] not in said]
+
+
+def quiz(talk: Talk) -> None:
+    """Add some short messages, and then questions for each of them, in any order."""
+    brief = HELD_OUT_BRIEF if talk.held_out else TRAINED_BRIEF
+    talk.length = 2 * talk.dice.between(*QUIZZED)
+    while len(talk.turns) < talk.length // 2:
+        if talk.dice.chance(WRITTEN_IN_QUIZ):
+            talk.topic = WRITTEN
+            tell(talk)
+        else:
+            message = talk.dice.choice(brief)
+            talk.topic = messages.TOPIC
+            reply = messages.reply_to(talk.dice, message, held_out=talk.held_out)
+            talk.add_message(message.text, reply, kind=message.kind)
+    talk.asks_back = 1.0
+    while talk.left and ask(talk):
+        pass
+    talk.length = len(talk.turns)
 
 
 def _ask_in_vain(talk: Talk) -> bool:
@@ -162,23 +214,37 @@ def _unshouted(text: str) -> str:
 
 
 def parts(text: str) -> list[str]:
-    """Return what may be quoted of a text, without marks at the ends: all, its sentences, or clauses of long ones."""
-    found = [text]
-    if len(text.split()) > SHORT:
-        found = []
-        for sentence in _SENTENCE.findall(text):
-            found += _CLAUSES.split(sentence) if len(sentence.split()) > LONGEST_QUOTED else [sentence]
-    return [re.sub(r"^[ ,-]+|[^\w>%]+$", "", part) for part in found if _WORD.search(part)]
+    """Return what may be quoted of a text: all, or sentences and clauses of a long one, as `_parts_of` gives them."""
+    if len(text.split()) <= SHORT:
+        return [_ENDS.sub("", text)]
+    return [part for found in _SENTENCE.finditer(text) for part in _parts_of(found[0])]
 
 
-def quote(text: str, answer: str) -> str:
-    """Return the part of a text in which the answer stands, or the answer itself if it reaches over several."""
+def _parts_of(sentence: str) -> list[str]:
+    """Return a sentence of a long text, or the clauses of a long one, without marks at the ends."""
+    found = _CLAUSES.split(sentence) if len(sentence.split()) > LONGEST_QUOTED else [sentence]
+    return [_ENDS.sub("", part).rstrip(".!?") for part in found if _WORD.search(part)]
+
+
+def quote(text: str, answer: str, sentence: str = "") -> str:
+    """Return the part of a text in which the answer stands, or the answer itself if it reaches over several.
+
+    Args:
+        text: the message.
+        answer: words of it.
+        sentence: that of the message in which they stand, if they could stand in several.
+
+    Returns:
+        The message with the mark at its end, or of a long one the sentence or the clause.
+    """
     whole = re.compile(rf"(?<![\w'-]){re.escape(answer)}(?![\w'-])", re.IGNORECASE)
-    return next((part for part in parts(text) if whole.search(part)), answer)
+    among = _parts_of(sentence) if sentence and len(text.split()) > SHORT else parts(text)
+    return next((part for part in among if whole.search(part)), answer)
 
 
+@lru_cache(1 << 10)
 def _questions(text: str) -> list[Question]:
-    """Return questions for a message. Of their values, `key` is a word of the part to quote, and `text` the message."""
+    """Return questions for a message; of their values, `key` is a word of `sentence`, which is one of the `text`."""
     questions: list[Question] = []
     for sentence in _SENTENCE.findall(text):
         said = [word.lower() for word in _WORD.findall(sentence)]
@@ -189,10 +255,13 @@ def _questions(text: str) -> list[Question]:
         when = time[0] if time else ""
         timeless = " ".join(_TIME.sub(" ", line).split())
         found = [*_about_things(line), *_about_names(sentence), *_about_deeds(timeless, when)]
-        if when and not when.startswith("all "):
-            kind, day = ("happened", when) if _PAST.match(when) else ("time", when.removeprefix("on "))
-            found.append((kind, {"when": day, "key": when.split()[-1]}))
-        questions += [(kind, {**values, "text": text}) for kind, values in found if values["key"] in said]
+        if _PAST.match(when):
+            found.append(("happened", {"when": when, "key": when.split()[-1]}))
+        elif _DAY.match(when):
+            found.append(("time", {"when": when.removeprefix("on "), "key": when.split()[-1]}))
+        questions += [
+            (kind, {**values, "text": text, "sentence": sentence}) for kind, values in found if values["key"] in said
+        ]
     return questions
 
 
@@ -221,29 +290,43 @@ def _about_names(sentence: str) -> Iterator[Question]:
 def _about_deeds(line: str, when: str) -> Iterator[Question]:
     """Yield questions for what the person, or somebody else, did, in a sentence without its time."""
     if match := _I_DID.fullmatch(line):
-        who, phrase, what = match.groups()
-        verb, _, particle = phrase.partition(" ")
-        is_present = verb in BASE_VERBS and verb not in BASES
-        does = (is_present or verb in BASES) and verb not in ("have", "had")  # which mostly help another verb
-        if not does or not what or (particle == "to" and verb not in TOWARDS):
-            return
-        values = {"s": who, "verb": phrase, "object": what, "when": when, "key": verb}
-        if is_present and verb in PLACES:
-            yield from [("where", values)] * 3
-        elif is_present:
-            yield from [("do", values)] * 3
-        else:
-            values["base"] = phrase.replace(verb, BASES[verb], 1)
-            yield from [("what", values)] * 2 + [("did", values)] * 3
-            if when and len(what.split()) < 7:
-                yield from [("when", values)] * 2
-    elif not _PERSONAL.match(line) and (other := _OTHER.fullmatch(line)) and other[3]:
-        who, verb, rest = other.groups()
+        who, phrase, what = match.groups(default="")
+        yield from _about_own_deed(who, phrase, what, when)
+    elif not _PERSONAL.match(line) and (other := _OTHER.fullmatch(line)) and other[4]:
+        who, whose, verb, rest = other.groups()
         head = who.split()[-1]
         does = verb in BASES or (verb.endswith("s") and verb[:-1] in BASE_VERBS)
-        if does and head not in COMMON and not rest.startswith("of ") and len(rest.split()) < 7:
-            kind = "who" if head in PEOPLE or head in NAMES else "thing"
-            yield from [(kind, {"who": who, "rest": f"{verb} {rest}", "key": verb})] * 3
+        is_somebody = head in PEOPLE or head in NAMES
+        if (
+            does
+            and head not in COMMON
+            and not rest.startswith("of ")
+            and len(rest.split()) < 7
+            and (is_somebody or whose)
+        ):
+            yield "who" if is_somebody else "thing", {"who": who, "rest": f"{verb} {rest}", "key": verb}
 
 
-SCENES: Scenes = (Scene(WRITTEN, 320.0, tell),)
+def _about_own_deed(who: str, phrase: str, what: str, when: str) -> Iterator[Question]:
+    """Yield questions for what `who`, the person alone or with others, did: the verb with its particle, the rest."""
+    verb, _, particle = phrase.partition(" ")
+    values = {"s": who, "verb": phrase, "object": what, "when": when, "key": verb}
+    is_present = verb in BASE_VERBS and verb not in BASES
+    if not what or not (is_present or verb in BASES) or verb in ("have", "had"):  # which mostly help another verb
+        return
+    if is_present and verb in PLACES and _SOMEWHERE.match(f"{particle} {what}".strip()):
+        yield "where", {**values, "verb": verb}
+    elif particle == "to":
+        if verb in TOWARDS and verb in BASES and what.split()[0] not in BASE_VERBS:
+            yield "went", {**values, "verb": verb, "base": BASES[verb]}
+    elif is_present:
+        if verb not in PLACES or verb in STUDIES:
+            yield "do", values
+    elif verb not in NO_OBJECT or particle in ("about", "at", "into"):
+        values["base"] = phrase.replace(verb, BASES[verb], 1)
+        yield from ((kind, values) for kind in (("whom",) if _SOMEBODY.match(what) else ("what", "did")))
+        if (_PAST.match(when) or _DAY.match(when)) and len(what.split()) < 7:
+            yield "when", values
+
+
+SCENES: Scenes = (Scene(WRITTEN, 800.0, tell),)

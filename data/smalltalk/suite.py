@@ -132,7 +132,8 @@ def recall_checks(group: str, topics: Container[str], count: int) -> Iterator[Ch
         for at, turn in enumerate(turns):
             if turn.topic in topics and turn.replies == recall.ANSWER:
                 said = [earlier.user for earlier in turns[: at + 1]]
-                yield {"group": group, "say": said, "pattern": f"(?i){pattern(('<v>',), turn.values)}"}
+                quoted = {"v": turn.values["v"].rstrip(".!?")}  # with or without the mark at its end
+                yield {"group": group, "say": said, "pattern": f"(?i){pattern(('<v>',), quoted)}"}
                 count -= 1
                 if not count:
                     return

@@ -23,6 +23,7 @@ ASKS_BACK = 0.25
 """probability that people ask for something that they said, unless they try how much is kept"""
 PLAINEST = 0.15
 """probability of the plainest wording of a template, since people say it most often"""
+_ASKS_FOR_NAME = re.compile(r"(?<=tinychat\.) (What is yours|Who are you)\?")
 _MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
 
 
@@ -167,6 +168,8 @@ class Talk:
         said = {last_sentence(turn.assistant) for turn in self.turns}
         for _ in range(REDRAWN):
             reply = fill(self.dice, assistant, values)
+            if "name" in self.facts:
+                reply = _ASKS_FOR_NAME.sub("", reply)
             if last_sentence(reply) not in said:
                 break
         if not reply.startswith("tinychat"):

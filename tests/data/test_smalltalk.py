@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "78a48df12358f67add8b70ed0de6579db31f9a7aaebd1b542ac8e8eaf70b76cc"
+    assert hashlib.sha256(text).hexdigest() == "ca10c513cfe5a81fe2f608d684e4dc91c18b44e1efc2bdb174265021025aebc4"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -80,7 +80,7 @@ def test_replies_are_short_and_well_formed(small: bytes) -> None:
     for _, assistant in turns(small):
         story = re.match(r"(Once there was|There once was|There was once) ", assistant)
         assert len(assistant.split()) <= (45 if story else 26), assistant
-        assert re.fullmatch(r'(?:"|[A-Z0-9/]).*[.!?]"?', assistant), assistant
+        assert re.fullmatch(r'(?:"|[A-Z0-9/]).*[.!?"]', assistant), assistant
 
 
 def test_sums_are_right(large: bytes) -> None:
@@ -197,7 +197,7 @@ def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> Non
         for at, turn in enumerate(turns):
             if turn.replies == recall.ANSWER:
                 quoted[turn.topic] += 1
-                found = re.fullmatch(r'You said: "(.+)"\.', turn.assistant)
+                found = re.fullmatch(r'You said: "(.+)"', turn.assistant)
                 assert found, turn
                 assert any(found[1].lower() in earlier.user.lower() for earlier in turns[:at]), turns
     topics = {recall.WRITTEN, *recall.TOPICS.values(), dialogues.TOPIC}
@@ -232,7 +232,9 @@ def test_a_fact_about_something_is_any_of_those_there_are(programs: None) -> Non
     for number in range(20):
         talk = Talk(Dice(f"fact {number}"), 1)
         facts.about(talk)
-        found = re.fullmatch(r"I know no fact about (.+), but this\. .+: .+\.", talk.turns[0].assistant)
+        found = re.fullmatch(
+            r"I know nothing about (.+), but here is something else\. .+: .+\.", talk.turns[0].assistant
+        )
         assert found
         assert found[1].lower() in talk.turns[0].user.lower()
 
@@ -241,7 +243,7 @@ def test_a_reply_that_quotes_is_said_again_as_a_whole(programs: None) -> None:
     from smalltalk.talk import last_sentence
 
     assert last_sentence("Hello! How are you?") == "How are you?"
-    assert last_sentence('You said: "six times. the baby woke".') == 'You said: "six times. the baby woke".'
+    assert last_sentence('You said: "six times. the baby woke."') == 'You said: "six times. the baby woke."'
 
 
 def test_nobody_is_asked_for_a_cry_for_help_or_a_request(programs: None) -> None:
@@ -267,7 +269,7 @@ def test_nobody_is_asked_for_a_cry_for_help_or_a_request(programs: None) -> None
             "forklift",
             "hello! Today I drive a forklift, six years now. tired",
         ),
-        ("my taxi leaves at 5:30, so hurry!", "5:30", "my taxi leaves at 5:30, so hurry"),
+        ("my taxi leaves at 5:30, so hurry!", "5:30", "my taxi leaves at 5:30, so hurry!"),
         (
             "we had lasagne for dinner, so good, then it rained. we stayed in all evening and played cards with mum",
             "dinner",
@@ -299,13 +301,32 @@ def test_a_quote_is_the_message_or_of_a_long_one_the_sentence_or_the_clause_that
     assert recall.quote(text, answer) == quoted
 
 
+def test_of_a_long_message_the_sentence_that_was_asked_for_is_quoted(programs: None) -> None:
+    from smalltalk import recall
+
+    first, second = (
+        "the boat that we painted last spring is on the water again",
+        "my son says the boat is too blue for him",
+    )
+    asked = [
+        values
+        for kind, values in recall._questions(f"{first}. {second}")
+        if kind == "about" and values["key"] == "boat"
+    ]
+    quotes = [recall.quote(values["text"], values["key"], values["sentence"]) for values in asked]
+    assert quotes == [first, second]
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
         ("I bought a lamp at the market", "did", {"s": "i", "base": "buy", "key": "bought"}),
         ("we made soup", "did", {"s": "we", "base": "make", "key": "made"}),
         ("I drive a forklift", "do", {"s": "i", "verb": "drive", "key": "drive"}),
-        ("we live in Leeds", "where", {"s": "we", "verb": "live in", "key": "live"}),
+        ("we live in Leeds", "where", {"s": "we", "verb": "live", "key": "live"}),
+        ("I teach maths", "do", {"s": "i", "verb": "teach", "key": "teach"}),
+        ("I called my sister", "whom", {"base": "call", "key": "called"}),
+        ("we drove to Leeds yesterday", "went", {"base": "drive", "when": "yesterday", "key": "drove"}),
         ("I bought a lamp on friday", "when", {"object": "a lamp", "when": "on friday"}),
         ("hm. my neighbour plays the trumpet", "who", {"rest": "plays the trumpet", "key": "plays"}),
         ("the urn takes an hour to boil", "thing", {"rest": "takes an hour to boil", "key": "takes"}),
@@ -340,6 +361,14 @@ def test_questions_are_made_of_the_words_of_a_message(
         ("I can juggle and I must go", ("do", "what", "did")),
         ("I decided to sell it", ("do", "what", "did")),
         ("she works all day", ("time", "happened")),
+        ("we ate in the park", ("time", "happened", "when")),
+        ("I called my sister", ("what", "did")),
+        ("I went home", ("what", "did", "went")),
+        ("I slept two hours", ("what", "did")),
+        ("we went to buy a lamp", ("went", "what", "did")),
+        ("I live alone", ("where", "do")),
+        ("my guinea pig bites", ("about", "which")),
+        ("Thubwa plays the flute", ("who", "thing")),
     ],
 )
 def test_no_question_is_made_for_what_a_message_does_not_tell(
@@ -350,11 +379,76 @@ def test_no_question_is_made_for_what_a_message_does_not_tell(
     assert not {kind for kind, _ in recall._questions(text)} & set(kinds)
 
 
+def test_no_message_is_asked_for_twice_and_none_by_a_word_of_another(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import make, recall
+
+    made = set(recall.TOPICS.values())
+    for turns in make.conversations(1_500, 1):
+        said: list[str] = []
+        for at, turn in enumerate(turns):
+            if turn.topic in made and turn.replies == recall.ANSWER:
+                told = next(one for one in turns[:at] if turn.values["v"].lower() in one.user.lower())
+                assert not any(quote in told.user.lower() for quote in said), turns
+                others = " ".join(one.user for one in turns[:at] if one is not told and one.replies != recall.ANSWER)
+                assert turn.values["key"] not in re.findall(r"[\w'-]+", others.lower()), turn
+            if turn.replies == recall.ANSWER:
+                said.append(turn.values["v"].lower())
+    talk = recall.Talk(Dice("quiz"), 1)
+    recall.quiz(talk)
+    told, asked = (
+        [turn for turn in talk.turns if (turn.replies == recall.ANSWER) == is_asked] for is_asked in (False, True)
+    )
+    assert len(told) > 1
+    assert asked
+
+
+def test_nothing_is_asked_before_what_leans_on_the_turn_before(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import dialogues, recall
+    from smalltalk.talk import Talk
+
+    dialogue = (("my cat is asleep on the radiator again", "How nice!"), ("why?", "I don't know."))
+    for number in range(50):
+        talk = Talk(Dice(f"lean {number}"), 2, asks_back=1.0)
+        dialogues._add(talk, dialogue, 2)
+        assert talk.turns[1].user in ("why?", "Why?")
+    assert recall.ANSWER in {turn.replies for turn in talk.turns[2:]}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("a nice gift for a new baby?", "want_gift", "picture book"),
+        ("Any idea for a dessert with pears?", "want_food", "crumble"),
+        ("write me a short poem", "want_line", "kettle sings"),
+        ("What could I say to the new neighbours?", "want_line", "comes to mind"),
+        ("how can I keep three kids busy?", "want_idea", "treasure hunt"),
+        ("im bored, give me an idea", "want_idea", "long walk"),
+    ],
+)
+def test_an_idea_fits_what_was_asked_for(programs: None, text: str, kind: str, expected: str) -> None:
+    from smalltalk import messages
+
+    assert expected in messages.replies_to(text, kind)
+
+
+def test_a_name_that_is_known_is_not_asked_for(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk.talk import Talk
+
+    for number in range(20):
+        talk = Talk(Dice(f"name {number}"), 1)
+        talk.facts["name"] = "Ada"
+        talk.turn("what is your name?", "I'm tinychat.( What is yours?| Who are you?|)")
+        assert talk.turns[0].assistant == "I'm tinychat."
+
+
 def test_the_part_that_answers_is_in_its_message(programs: None) -> None:
     from smalltalk import recall
 
-    assert len(recall.TRAINED) > 1_000
-    assert len(recall.HELD_OUT_TOLD) > 30
+    assert len(recall.TRAINED) > 5_000
+    assert len(recall.HELD_OUT_TOLD) > 150
     for told in recall.ALL:
         assert told.part in told.text, told
         assert told.questions, told
