@@ -62,7 +62,7 @@ PLURALS = {"animals": "animal", "fruits": "fruit", "flowers": "flower"}
 """slots that take the plural of another one"""
 NAMES = ("n", "n2", "n3")
 LEANING = 3
-"""in words: what is that short may lean on the turn before"""
+"""in words: what is as short as this may lean on the turn before"""
 _LEAD = re.compile(
     r"(?i)^\W*((and|so|ok|okay|now|but|well|hey|wait|yes|no|haha|lol|then|oh|hm+|in|at|on|with|by|from|for)\b\W*)*"
 )
@@ -237,8 +237,8 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
         typed = said.lower() if is_lowered else said
         if part := recalled(dialogue, at):
             quoted = insert(part.lower() if is_lowered else part, values)
-            if not any(quoted in turn.user for turn in talk.turns):
-                continue  # it answers by a message that was left out
+            if not any(quoted in turn.user for turn in talk.turns) or recall.is_quoted(quoted, talk):
+                continue  # it answers by a message that was left out, or was asked for before
             talk.add_typed(typed, recall.ANSWER, values | {"v": quoted})
         elif stock := _reply(talk.dice, dialogue, at, held_out=talk.held_out):
             talk.add_typed(typed, stock, values)
@@ -250,7 +250,9 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
         is_held_out = talk.held_out and said.lower() not in TRAINED_LINES
         kind = "" if _asks(said) else "told"
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out, kind=kind)
-        follows = dialogue[at + 1][0] if at + 1 < len(dialogue) else ""
+        follows = dialogue[at + 1][0] if at + 1 < length else ""
+        later = (part for turn in range(at + 1, length) if (part := recalled(dialogue, turn)))
+        talk.asked_later = [insert(part.lower() if is_lowered else part, values) for part in later]
         is_farewell = _kind(sentences(reply)[0]) == "bye"
         if not is_farewell and (not follows or len(follows.split()) > LEANING):
             recall.ask(talk)

@@ -141,7 +141,7 @@ def some(talk: Talk) -> None:
 def about(talk: Talk) -> None:
     """Add a request for a fact about something, which gets any of those there are."""
     thing = talk.dice.choice(
-        (*map(words.plural, (*words.ANIMALS, *words.THINGS)), *words.FOODS, *words.SPORTS, *words.TOWNS)
+        (*map(words.plural, words.ANIMALS), *words.THINGS, *words.FOODS, *words.SPORTS, *words.TOWNS)
     )
     reply = f"I know nothing about <about>, but here is something else. {messages.KINDS['want_fact'].opening}"
     talk.ask(SAID["about"], reply, about=thing)

@@ -49,9 +49,13 @@ CALENDAR = frozenset(name.lower() for name in (*words.MONTHS, *words.DAYS))
 _TIME = re.compile(rf"\b(?:{'|'.join(listed(_TABLES['times'], ','))})\b")
 _PAST = re.compile(r"yesterday|last|this morning|.* ago")
 _DAY = re.compile(r"to(?:day|night|morrow)|this |next |on |at the weekend|the day")
-_SOMEWHERE = re.compile(r"(?:in|at|near|from|on|by|behind|above|for) [a-z]")
+_SOMEWHERE = re.compile(
+    r"(?:in|at|near|from|on|by|behind|above) "
+    r"(?!(?:the )?(?:morning|evening|afternoon|night|weekend)s?\b|secret|myself|ourselves)"
+)
 _SOMEBODY = re.compile(
-    rf"(?:(?:my|our|the|an?|his|her) )?(?:[a-z]+ )??(?:{'|'.join([*sorted(PEOPLE), *sorted(NAMES)])})\b"
+    rf"(?:(?:my|our|the|an?|his|her) )?(?:[a-z]+ )??(?:{'|'.join(sorted(PEOPLE))})"
+    r"(?:$| (?:in|at|on|with|for|to|about|from|again|and|that|because|when)\b)"
 )
 _WHAT_ONE_IS = re.compile(r"\b(?:am|im|i'm|he's|she's|is|was|been|be|as|like|becoming) $")
 _NOUN = re.compile(
@@ -126,9 +130,11 @@ HELD_OUT_BRIEF, TRAINED_BRIEF = (
 TRAINED_QUESTIONS = {question for told in TRAINED for question in told.questions}
 
 
-def tell(talk: Talk) -> None:
-    """Add a message for which questions are written, one of them to be asked at a later turn, if there is one."""
+def tell(talk: Talk, *, longest: int = LONGEST) -> None:
+    """Add a message of up to so many words for which questions are written, one to be asked at a later turn."""
     told = talk.dice.choice(HELD_OUT_TOLD if talk.held_out else TRAINED)
+    while len(told.text.split()) > longest:
+        told = talk.dice.choice(HELD_OUT_TOLD if talk.held_out else TRAINED)
     marked = told.text.replace(told.part, f"{{{told.part}}}", 1)
     talk.add_message(marked, messages.answer(told.text))
     found = re.search(re.escape(talk.word(told.part)), talk.turns[-1].user, re.IGNORECASE)
@@ -139,18 +145,20 @@ def tell(talk: Talk) -> None:
 def ask(talk: Talk) -> bool:
     """Perhaps add a question for an earlier message; return whether there is one."""
     if talk.to_ask and len(talk.turns) > 1 and (talk.left == 1 or talk.dice.chance(ASKED_NOW)):
-        question, part = talk.to_ask.pop(0)
+        question, part = talk.to_ask.pop(talk.dice.below(len(talk.to_ask)))
         talk.topic = WRITTEN
         talk.add_message(question, ANSWER, v=_unshouted(part))
         is_held_out = talk.held_out and question not in TRAINED_QUESTIONS
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
         return True
+    # What was quoted, or will be, is left out: the model could copy its own reply.
     quoted = [turn.values["v"].lower() for turn in talk.turns if turn.replies == ANSWER]
+    quoted += [part.lower() for part in (*talk.asked_later, *(part for _, part in talk.to_ask))]
     told = [
         questions
         for turn in talk.turns
         if _is_told(turn)
-        and not any(part in turn.user.lower() for part in quoted)  # else the model could copy its own reply
+        and not any(part in turn.user.lower() for part in quoted)
         and (questions := _only_of(turn, talk))
     ]
     if not talk.dice.chance(talk.asks_back if told else FROM_NOTHING):
@@ -164,6 +172,11 @@ def ask(talk: Talk) -> bool:
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
     talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["text"], values["key"], values["sentence"])))
     return True
+
+
+def is_quoted(part: str, talk: Talk) -> bool:
+    """Return whether a reply has quoted the part of a message, or what it is in, before."""
+    return any(part.lower() in turn.values["v"].lower() for turn in talk.turns if turn.replies == ANSWER)
 
 
 def _only_of(turn: Turn, talk: Talk) -> list[Question]:
@@ -180,14 +193,16 @@ def quiz(talk: Talk) -> None:
     while len(talk.turns) < talk.length // 2:
         if talk.dice.chance(WRITTEN_IN_QUIZ):
             talk.topic = WRITTEN
-            tell(talk)
+            tell(talk, longest=LONGEST_IN_QUIZ)
         else:
             message = talk.dice.choice(brief)
+            while not _questions(message.text):
+                message = talk.dice.choice(brief)
             talk.topic = messages.TOPIC
             reply = messages.reply_to(talk.dice, message, held_out=talk.held_out)
             talk.add_message(message.text, reply, kind=message.kind)
     talk.asks_back = 1.0
-    while talk.left and ask(talk):
+    while talk.left and (ask(talk) or talk.to_ask):
         pass
     talk.length = len(talk.turns)
 
@@ -314,10 +329,12 @@ def _about_own_deed(who: str, phrase: str, what: str, when: str) -> Iterator[Que
     is_present = verb in BASE_VERBS and verb not in BASES
     if not what or not (is_present or verb in BASES) or verb in ("have", "had"):  # which mostly help another verb
         return
+    if what.split()[0] in NAMES:  # or a word that is spelled like one
+        return
     if is_present and verb in PLACES and _SOMEWHERE.match(f"{particle} {what}".strip()):
         yield "where", {**values, "verb": verb}
     elif particle == "to":
-        if verb in TOWARDS and verb in BASES and what.split()[0] not in BASE_VERBS:
+        if verb in TOWARDS and what.split()[0] not in BASE_VERBS:
             yield "went", {**values, "verb": verb, "base": BASES[verb]}
     elif is_present:
         if verb not in PLACES or verb in STUDIES:

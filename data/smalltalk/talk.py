@@ -106,6 +106,8 @@ class Talk:
         self.asks_back = asks_back
         self.to_ask: list[tuple[str, str]] = []
         """questions of `recall` still to be asked, each with the quote that answers it"""
+        self.asked_later: list[str] = []
+        """quotes that a dialogue asks for by itself at later turns"""
         self.topics_told: set[str] = set()
         """what `others` has told of"""
 

@@ -53,7 +53,7 @@ def large(known: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "ca10c513cfe5a81fe2f608d684e4dc91c18b44e1efc2bdb174265021025aebc4"
+    assert hashlib.sha256(text).hexdigest() == "0614542a63055a81093c5e363f06501c1f1a6e8dd6f651b7cc6423fd98fc1694"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -201,7 +201,8 @@ def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> Non
                 assert found, turn
                 assert any(found[1].lower() in earlier.user.lower() for earlier in turns[:at]), turns
     topics = {recall.WRITTEN, *recall.TOPICS.values(), dialogues.TOPIC}
-    assert quoted.keys() == topics - {recall.TOPICS["never"]}
+    rare = {recall.TOPICS["whom"]}
+    assert quoted.keys() | rare == topics - {recall.TOPICS["never"]} | rare
     assert quoted[recall.WRITTEN] > 150
     assert quoted[dialogues.TOPIC] > 1_000
 
@@ -367,7 +368,10 @@ def test_questions_are_made_of_the_words_of_a_message(
         ("I slept two hours", ("what", "did")),
         ("we went to buy a lamp", ("went", "what", "did")),
         ("I live alone", ("where", "do")),
-        ("my guinea pig bites", ("about", "which")),
+        ("my guinea pig is ill", ("about", "which")),
+        ("I wore my father's tie", ("whom",)),
+        ("I teach in the mornings", ("where",)),
+        ("my stepbrother uses my toothbrush", ("thing",)),
         ("Thubwa plays the flute", ("who", "thing")),
     ],
 )
@@ -387,6 +391,8 @@ def test_no_message_is_asked_for_twice_and_none_by_a_word_of_another(programs: N
     for turns in make.conversations(1_500, 1):
         said: list[str] = []
         for at, turn in enumerate(turns):
+            if turn.replies == recall.ANSWER:
+                assert turn.values["v"].lower() not in said, turns
             if turn.topic in made and turn.replies == recall.ANSWER:
                 told = next(one for one in turns[:at] if turn.values["v"].lower() in one.user.lower())
                 assert not any(quote in told.user.lower() for quote in said), turns
@@ -400,7 +406,7 @@ def test_no_message_is_asked_for_twice_and_none_by_a_word_of_another(programs: N
         [turn for turn in talk.turns if (turn.replies == recall.ANSWER) == is_asked] for is_asked in (False, True)
     )
     assert len(told) > 1
-    assert asked
+    assert len(asked) >= len(told) - 1  # one may be asked for in vain
 
 
 def test_nothing_is_asked_before_what_leans_on_the_turn_before(programs: None) -> None:
@@ -425,6 +431,12 @@ def test_nothing_is_asked_before_what_leans_on_the_turn_before(programs: None) -
         ("What could I say to the new neighbours?", "want_line", "comes to mind"),
         ("how can I keep three kids busy?", "want_idea", "treasure hunt"),
         ("im bored, give me an idea", "want_idea", "long walk"),
+        ("lego ideas, only blue bricks left", "want_idea", "comes to mind"),
+        ("My friend lost the baby. What can I write?", "want_line", "I think of you"),
+        ("my mate's mum passed, i wanna text him", "want_line", "I think of you"),
+        ("How can I politely say no to a wedding invitation?", "want_line", "comes to mind"),
+        ("an 8 yr old who loves bugs", "want_gift", "kite"),
+        ("sick of ham sandwiches", "want_food", "omelette"),
     ],
 )
 def test_an_idea_fits_what_was_asked_for(programs: None, text: str, kind: str, expected: str) -> None:
@@ -553,6 +565,9 @@ def test_replies_to_messages_pass_the_check_of_their_kind(programs: None) -> Non
     for name, kind in messages.KINDS.items():
         for opening in wordings(kind.opening) if name not in messages.MADE else ():
             assert re.search(messages.fitting(name), opening), (name, opening)
+    for variant in messages.VARIANTS:
+        for reply in wordings(variant.replies):
+            assert re.search(messages.fitting(variant.kind), reply), (variant.kind, reply)
     for joke in fun.JOKES:
         assert re.search(messages.fitting("want_joke"), joke.question), joke
 
