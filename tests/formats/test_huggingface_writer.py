@@ -34,6 +34,7 @@ from tinychat.tokenizer.training import TOKENIZERS, train_vocabulary
 TEXT = "the cat sat on the mat, and the dog sat on the cat. DID THE CAT SIT? é ünï 日本\n" * 3
 SHAPES: dict[str, dict[str, Any]] = {
     "defaults": {"previous_token_embeddings": 2, "bigram_embedding": True, "context_length": 208},
+    "turns": {"turn_attention": True, "turn_token": 3, "reply_token": 5},
     "counts and copies": {"ngram_order": 4, "context_length": 208},
     "counts alone": {"ngram_order": 3, "matches": False, "n_layer": 0, "position": "none"},
     "statquest": {

@@ -22,6 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = SHAPES | {
     "neox": {"norm_affine": True, "parallel": True, "rotary_fraction": 0.5, "bias": True},
     "neo": {"attention_window": 12, "window_pattern": "GL", "position": "learned", "scale_scores": False},
     "copies": {"ngram_order": 1},
+    "turns": {"turn_attention": True, "turn_token": 3, "reply_token": 5},
     "unigrams": {"ngram_order": 1, "matches": False},
 }
 

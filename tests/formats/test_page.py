@@ -166,7 +166,11 @@ RANDOM = [
     ("kind", "precision", "options"),
     [
         ("wordpiece", "int8", {"mode": "translation", "n_encoder_layer": 2, "source_vocab_size": 500}),
-        ("wordpiece", "int8", {"mode": "chat", "previous_token_embeddings": 2}),
+        (
+            "wordpiece",
+            "int8",
+            {"mode": "chat", "previous_token_embeddings": 2, "turn_attention": True, "turn_token": 5, "reply_token": 7},
+        ),
         ("char", "int8", {"vocab_size": SMALL_VOCABULARY + 1}),  # the head is in int8, too
         ("char", "f32", {"ngram_order": 4, "tie_embeddings": True, "position": "none"}),
         (

@@ -29,6 +29,7 @@ GREEDY, DRAWN = Settings(temperature=0), Settings(temperature=1.2, top_k=9, top_
 ARCHITECTURES: list[dict[str, Any]] = [
     {"previous_token_embeddings": 2, "bigram_embedding": True},
     {"ngram_order": 3},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5},
     {"position": "learned", "norm": "rmsnorm", "feed_forward": "swiglu", "n_head": 2, "n_kv_head": 1},
     {"n_encoder_layer": 1, "source_vocab_size": 7, "position": "sinusoidal"},
 ]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tinychat.generate.introspection import describe_heads, logit_lens, shrink, watch_attention
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.model.transformer import Block, EncoderOutput, Transformer
+from tinychat.model.transformer import Block, EncoderOutput, Transformer, TurnAttention
 
 VOCABULARY, TIME, SOURCE = 11, 9, 7
 
@@ -23,6 +23,7 @@ VARIANTS = [
     {"n_head": 1, "output_projection": False, "tie_embeddings": True},
     {"previous_token_embeddings": 3, "bigram_embedding": True, "norm_affine": True},
     {"ngram_order": 4},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5},
     {"qk_norm": False, "final_norm": False},
     {"n_encoder_layer": 2, "n_kv_head": 1},
 ]
@@ -71,7 +72,7 @@ def watched(model: Transformer, **what: object) -> list[Tensor]:
 
 @torch.inference_mode()
 def test_the_weights_times_the_values_are_what_attention_gives() -> None:
-    for variant in GRID[::8] + FOREIGN:
+    for variant in GRID[::9] + FOREIGN:
         model = make(**variant)
         for cross in (False, True) if model.encoder else (False,):
             outputs: list[tuple[Tensor, Tensor]] = []  # what the weights should give, and what came out
@@ -80,7 +81,10 @@ def test_the_weights_times_the_values_are_what_attention_gives() -> None:
             def compare(attention, given, options, output, weights=weights, outputs=outputs):  # type: ignore[no-untyped-def]
                 _, _, value = attention.project(given[0], options.get("rotary"), options.get("encoded"))
                 value = value.repeat_interleave(attention.n_head // attention.kv_heads, dim=1)
-                out = (weights[-1] @ value).transpose(1, 2).flatten(2)
+                shares = weights[-1]
+                if isinstance(attention, TurnAttention):  # what goes to no turn is shown at the query, and has no value
+                    shares = shares * (1 - torch.eye(TIME))
+                out = (shares @ value).transpose(1, 2).flatten(2)
                 outputs.append((out if attention.output is None else attention.output(out), output))
 
             blocks = [block for block in model.decoder.blocks if isinstance(block, Block)]

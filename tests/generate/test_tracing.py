@@ -29,6 +29,7 @@ MORE = [  # architectures that the grid of the other tests of introspection lack
     {"norm": "rmsnorm", "norm_affine": True, "norm_position": "post", "feed_forward": "swiglu", "bias": True},
     {"ngram_order": 3, "matches": False, "tie_embeddings": True, "bias": True, "head_bias": True},
     {"n_layer": 0, "n_encoder_layer": 0},
+    {"turn_attention": True, "turn_token": 5, "reply_token": 2, "n_head": 2, "n_kv_head": 1, "qkv_bias": True},
     {"n_encoder_layer": 1, "previous_token_embeddings": 2, "bigram_embedding": True, "position": "sinusoidal"},
 ]
 

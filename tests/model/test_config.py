@@ -30,6 +30,7 @@ VARIANTS = [
     {"norm": "rmsnorm", "norm_affine": True, "bias": True, "qk_norm": True},
     {"tie_embeddings": True, "head_bias": True},
     {"ngram_order": 5, "d_model": 24},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5},
     {"norm": "rmsnorm", "norm_affine": True, "qk_norm_affine": True, "d_head": 6, "qkv_bias": True, "n_kv_head": 1},
     {"norm_affine": True, "bias": True, "qkv_bias": False, "qk_norm_affine": True, "d_head": 10, "parallel": True},
     {"n_layer": 0, "final_norm": False, "scale_embedding": True, "output_projection": False},
@@ -108,9 +109,9 @@ def test_parts_have_the_parameters_of_their_modules() -> None:
         model = build(config)
         for stack in filter(None, (model.encoder, model.decoder)):
             name = "encoder" if stack is model.encoder else "decoder"
-            for block in stack.blocks:
-                (stage,) = (one for one in make_diagram(config).stages if (one.stack, one.name) == (name, "block"))
-                assert stage.times == len(stack.blocks)
+            stages = [one for one in make_diagram(config).stages if (one.stack, one.name) == (name, "block")]
+            of_blocks = [stage for stage in stages for _ in range(stage.times)]
+            for block, stage in zip(stack.blocks, of_blocks, strict=True):
                 assert stage.parameters == sum(weight.numel() for weight in block.parameters()), config
 
 

@@ -24,6 +24,7 @@ from tinychat.store.weights import Precision, map_tensors, pack_weights, read_st
 ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {},
     {"ngram_order": 3, "tie_embeddings": True},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5, "position": "learned"},
     {"bias": True, "norm_affine": True, "n_kv_head": 1, "feed_forward": "swiglu", "d_ff": 24, "position": "learned"},
     {"bias": True, "norm": "rmsnorm", "norm_affine": True, "head_bias": False, "norm_position": "post"},
     {"norm": "none", "qk_norm": False, "feed_forward": "none", "output_projection": False, "head_bias": True},

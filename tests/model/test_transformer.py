@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +20,8 @@ from tinychat.model.transformer import (
     Rotary,
     Sinusoidal,
     Transformer,
+    TurnAttention,
+    Turns,
     additive_mask,
     attend,
     dropout,
@@ -34,6 +37,7 @@ VARIANTS = [
     {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
     {"previous_token_embeddings": 3, "bigram_embedding": True, "norm_affine": True},
     {"ngram_order": 4, "previous_token_embeddings": 1},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5},
     {"qk_norm": False, "final_norm": False, "d_ff": 12},
 ]
 
@@ -212,6 +216,9 @@ def test_the_statquest_toy_has_37_parameters_and_the_translator_78() -> None:
         ({"norm": "none"}, "qk_norm is True"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"vocab_size": 5000, "bigram_embedding": True}, "bigram_embedding is True"),
+        ({"turn_attention": True, "turn_token": 9}, "turn_token is 9"),
+        ({"turn_attention": True, "turn_token": 3, "reply_token": 3}, "reply_token is 3"),
+        ({"turn_attention": True, "reply_token": 3, "n_encoder_layer": 1}, "turn_attention is True"),
     ],
 )
 def test_an_impossible_architecture_is_refused_in_words(wrong: dict[str, object], said: str) -> None:
@@ -225,6 +232,55 @@ def test_a_config_survives_json() -> None:
     assert ModelConfig.from_dict(config.to_dict()) == config
     with pytest.raises(ModelError, match="unknown part of an architecture: n_layers"):
         ModelConfig.from_dict({"vocab_size": 9, "n_layers": 2})
+
+
+@pytest.mark.parametrize("options", [{}, {"n_kv_head": 1, "bias": True}, {"qk_norm": False, "scale_scores": False}])
+def test_turns_are_attended_to_as_written_down_turn_by_turn(options: dict[str, Any]) -> None:
+    config = make(turn_attention=True, turn_token=3, reply_token=5, n_head=2, **options).config
+    attention, x = TurnAttention(config), torch.randn(1, 12, config.d_model)
+    ids = torch.tensor([[1, 2, 3, 4, 1, 5, 2, 3, 3, 6, 5, 1]])
+    turns = Turns.find(ids, torch.arange(12), 3, 5, attention.kv_heads)
+    messages = ((0, [0, 1]), (2, [3, 4]), (7, []), (8, [9]))  # where each turn begins, and its message
+    query = attention.query(x).view(12, 2, -1)
+    group = 2 // attention.kv_heads
+    key, value = (
+        part(x).view(12, attention.kv_heads, -1).repeat_interleave(group, 1)
+        for part in (attention.key, attention.value)
+    )
+    gate = torch.sigmoid(attention.turn_gate(x)).view(12, attention.kv_heads, 1).repeat_interleave(group, 1)
+    rows = []
+    for t in range(12):
+        own = max(begin for begin, _ in messages if begin <= t)
+        found = [torch.zeros(2, 1)], [torch.zeros(2, key.shape[-1])]
+        said = query[t]
+        for begin, tokens in messages:
+            pooled = torch.stack([torch.zeros_like(key[0]), *(gate[s] * key[s] for s in tokens if s <= t)]).sum(0)
+            if begin == own:
+                said = said + pooled
+        for begin, tokens in messages:
+            if begin < own:
+                pooled = torch.stack([torch.zeros_like(key[0]), *(gate[s] * key[s] for s in tokens)]).sum(0)
+                a, b = said, pooled
+                if attention.query_norm is not None and attention.key_norm is not None:
+                    a, b = attention.query_norm(a), attention.key_norm(b)
+                found[0].append((a * b).sum(-1, keepdim=True) * attention.scale)
+                kept = [tokens[min(head // group, len(tokens) - 1)] if tokens else -1 for head in range(2)]
+                found[1].append(torch.stack([value[s, head] * (s >= 0) for head, s in enumerate(kept)]))
+        weights = torch.cat(found[0], 1).softmax(-1)  # [H, 1 + turns]
+        rows.append((weights.unsqueeze(-1) * torch.stack(found[1], 1)).sum(1).flatten())
+    assert attention.output is not None
+    torch.testing.assert_close(attention(x, turns=turns)[0], attention.output(torch.stack(rows)))
+
+
+@torch.inference_mode()
+def test_attention_to_turns_finds_none_in_a_text_without_them() -> None:
+    model = make(turn_attention=True, turn_token=3, reply_token=5)
+    plain = torch.tensor([[1, 2, 4, 5, 6, 1]])
+    layer = model.decoder.blocks[model.config.turn_layer or 0].attention.sublayer
+    gathered: list[Tensor] = []
+    layer.output.register_forward_pre_hook(lambda _, inputs: gathered.append(inputs[0]))
+    assert model(plain).isfinite().all()
+    assert not gathered[0].any()
 
 
 def test_attention_may_have_a_dropout_of_its_own() -> None:

@@ -278,6 +278,15 @@ def test_fractions_of_the_loss_without_role_tokens_are_told(fields: dict[str, An
         assert (f"{flag} has no effect without role tokens" in text.notices) == said
 
 
+def test_the_tokens_that_begin_a_turn_and_its_reply_are_known_where_there_are_any() -> None:
+    Path("talk.jsonl").write_text('{"prompt": "aab", "completion": "aac"}\n' * 30, encoding="utf-8")
+    Path("plain.txt").write_text("aab aac " * 99, encoding="utf-8")
+    talk, unmarked = read("talk.jsonl"), read("talk.jsonl", role_tokens=False)
+    user, assistant = map(talk.tokenizer.inner.token_to_id, ("<|user|>", "<|assistant|>"))
+    assert talk.facts.turn_tokens == (user, assistant)
+    assert (unmarked.facts.turn_tokens, read("plain.txt").facts.turn_tokens) == (None, None)
+
+
 def test_pairs_of_which_one_side_is_longer_than_the_context_are_counted() -> None:
     pairs = [("a" * 20, "b"), ("a", "b" * 20), ("a" * 8, "b" * 8)]
     lines = (json.dumps({"prompt": source, "completion": target}) for source, target in pairs)
@@ -305,6 +314,20 @@ def test_a_chat_model_goes_on_with_conversations_and_of_plain_text_it_is_warned(
     assert read_info(find_model("more")).mode == "completion"
     assert any("will forget to chat" in notice for notice in notices(plain))
     assert events(plain, Ended)
+
+
+@pytest.mark.slow
+def test_a_model_that_attends_to_turns_goes_on_with_any_text(tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text('{"prompt": "how are you?", "completion": "fine."}\n' * 60)
+    fields = {**FIELDS, "sources": ["talk.jsonl"], "turn_attention": True}
+    assert train(prepare_run(choose_recipe(None, fields))) == 0
+    begun = find_model("talk")
+    plain = make(begun)
+    assert train(plain) == 0
+    first, second = (read_info(folder).architecture for folder in (begun, find_model("more")))
+    assert first["turn_attention"]
+    for name in ("turn_attention", "turn_token", "reply_token"):
+        assert second[name] == first[name]
 
 
 def test_a_model_without_turns_takes_the_text_of_conversations_alone(letters: Path, tmp_path: Path) -> None:

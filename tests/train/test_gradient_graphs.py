@@ -17,7 +17,14 @@ from tinychat.train.step import Learner
 VOCABULARY, LENGTH = 8, 16
 MODELS: list[dict[str, Any]] = [
     {"dropout": 0.2, "previous_token_embeddings": 1, "bigram_embedding": True},
-    {"dropout": 0.2, "attention_dropout": 0.0, "ngram_order": 3},
+    {
+        "dropout": 0.2,
+        "attention_dropout": 0.0,
+        "ngram_order": 3,
+        "turn_attention": True,
+        "turn_token": 3,
+        "reply_token": 5,
+    },
     {"dropout": 0.1, "position": "learned", "norm": "rmsnorm", "feed_forward": "swiglu", "attention_window": 5},
 ]
 

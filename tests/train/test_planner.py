@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.errors import SourceError
+from tinychat.errors import SourceError, UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.train.planner import (
     MAX_FINAL_FRACTION,
@@ -310,6 +310,20 @@ def test_windows_of_a_text_may_be_short_but_documents_are_read_as_a_whole() -> N
     assert (text.context_length, text.bigram_embedding) == (128, True)
     assert (words.context_length, words.bigram_embedding) == (128, False)
     assert (talk.context_length, talk.bigram_embedding) == (256, False)
+
+
+def test_turns_are_attended_to_only_if_asked_for_and_only_where_tokens_begin_them() -> None:
+    talk = TextFacts(
+        "talk", 1_000_000, 4_000, 400_000, 65, "wordpiece", rows=4_000, longest_row=400, turn_tokens=(7, 8)
+    )
+    default, asked = (
+        make_plan(Recipe(steps=100, **fields), talk, CPU, machine_of(1e11), None, 0.0).config
+        for fields in ({}, {"turn_attention": True})
+    )
+    assert not default.turn_attention
+    assert (asked.turn_attention, asked.turn_token, asked.reply_token) == (True, 7, 8)
+    with pytest.raises(UsageError, match="--turn-attention needs tokens that begin turns"):
+        plan(Recipe(steps=100, turn_attention=True))
 
 
 def test_layers_alone_that_learn_for_long_learn_more_slowly_and_decay() -> None:

@@ -176,6 +176,8 @@ class RecipeValues(TypedDict, total=False):
     """Number of previous tokens embedded at each position [–]."""
     bigram_embedding: bool | None
     """Embed pairs of tokens at the input; small vocabularies only [–]."""
+    turn_attention: bool | None
+    """The middle layer attends to whole turns; conversations only [–]."""
     ngram_order: int | None
     """Mix in n-gram counts up to this n, and those of the context; up to 32,768 tokens [–]."""
     matches: bool | None

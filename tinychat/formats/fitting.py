@@ -26,8 +26,10 @@ FREE = ("vocab_size", "context_length", "n_layer", "n_head", "d_model", "d_ff", 
 """Fields in which models of a shape may differ, unless it says otherwise."""
 ANY: Any = ...
 """Value of a field in which models of a shape may differ."""
-UNUSED = ("dropout", "attention_dropout", "initialization", "matches", "source_vocab_size")
-"""Fields without effect on what a decoder without n-grams computes."""
+UNUSED = (
+    "dropout", "attention_dropout", "initialization", "matches", "source_vocab_size", "turn_token", "reply_token",
+)  # fmt: skip
+"""Fields without effect on what a decoder without n-grams and attention to turns computes."""
 
 
 def find_shape(info: ModelInfo, config: ModelConfig, shapes: Mapping[str, Mapping[str, Any]], format: str) -> str:

@@ -84,9 +84,9 @@ IGNORED = re.compile(r"\.((attn|attention)\.(masked_)?bias|rotary_emb\.inv_freq)
 """Names of constants in files of older versions."""
 REQUIRED = {
     "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
-    "scale_embedding": False, "previous_token_embeddings": 0, "bigram_embedding": False, "ngram_order": 0,
-    "n_encoder_layer": 0, "scale_scores": True, "parallel": False, "rotary_fraction": 1.0, "attention_window": None,
-    "qkv_bias": None,
+    "scale_embedding": False, "previous_token_embeddings": 0, "bigram_embedding": False, "turn_attention": False,
+    "ngram_order": 0, "n_encoder_layer": 0, "scale_scores": True, "parallel": False, "rotary_fraction": 1.0,
+    "attention_window": None, "qkv_bias": None,
 }  # fmt: skip
 
 

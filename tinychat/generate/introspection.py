@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tinychat.generate.engine import Head
 from tinychat.model.ngrams import TokenContext
-from tinychat.model.transformer import Attention, Block, EncoderOutput, Transformer
+from tinychat.model.transformer import Attention, Block, EncoderOutput, Transformer, TurnAttention, Turns
 
 SKIPPED_QUERIES = 2
 """First queries of a sequence, left out of a head's averages: the first can attend to nothing but itself."""
@@ -33,6 +33,9 @@ def watch_attention(
 
     def weigh(attention: Attention, inputs: tuple[Tensor, Tensor | None], options: dict[str, Any]) -> None:
         x, mask = inputs
+        if isinstance(attention, TurnAttention):
+            record(_show_on_kept_tokens(attention, x, options["turns"]).float())
+            return
         query, key, _ = attention.project(x, options.get("rotary"), options.get("encoded"))
         key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # [B, H, S, K]
         scores = query @ key.transpose(-2, -1) * attention.scale  # [B, H, T, S], as in `attend`
@@ -45,6 +48,15 @@ def watch_attention(
             if residual is not None:
                 hooks.enter_context(residual.sublayer.register_forward_pre_hook(weigh, with_kwargs=True))
         yield
+
+
+def _show_on_kept_tokens(attention: TurnAttention, x: Tensor, turns: Turns) -> Tensor:
+    """Return the weights [B, H, T, T] of turns at the tokens that heads keep; what goes to no turn, at the query."""
+    query, key, _ = attention.pool(x, turns)
+    weights = attention.weigh(query, key, turns)  # [B, H, T, T], at the last token of each turn
+    group = attention.n_head // attention.kv_heads
+    shown = weights @ turns.is_kept.repeat_interleave(group, dim=1).to(weights.dtype)
+    return shown + torch.diag_embed(1 - shown.sum(-1))
 
 
 def logit_lens(

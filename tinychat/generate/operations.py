@@ -151,6 +151,34 @@ class Tracer:
         formula += "" if window is None else f", or {window} or more before it"
         return self.record(name, formula, about, [scores], ["→"], output, derive)
 
+    def mask_turns(self, scores: Matrix, ends: Tensor, name: str, out: str) -> Matrix:
+        """Put a column of zeros, for no turn, before scores [T, T]; set those to −∞ where `ends` [T, T] is False."""
+        values = torch.nn.functional.pad(scores.values.masked_fill(~ends, -math.inf), (1, 0))  # [T, 1 + T]
+
+        def derive(row: int, column: int) -> Derivation:
+            if column == 0:
+                return Derivation(0.0, "0")
+            value, is_end = scores[row, column - 1], bool(ends[row, column - 1])
+            text = f"{figure(value)} + {'0' if is_end else '-∞'}"
+            return Derivation(value if is_end else -math.inf, text, reads=((row, column - 1),))
+
+        labels = ["no turn", *(scores.columns or map(str, range(1, scores.shape[1] + 1)))]
+        formula = f"{out} = {scores.name}, but -∞ where no turn ends before the query, after a 0 for no turn"
+        about = "Whole turns are looked at, at their last tokens, and only those that are over; or no turn, of score 0."
+        return self.record(name, formula, about, [scores], ["→"], Matrix(out, values, scores.rows, labels), derive)
+
+    def put_zeros_first(self, x: Matrix, label: str, name: str, out: str, about: str) -> Matrix:
+        """Put a row of zeros before those of a matrix: [T, K] → [1 + T, K]."""
+        values = torch.nn.functional.pad(x.values, (0, 0, 1, 0))
+
+        def derive(row: int, column: int) -> Derivation:
+            if row == 0:
+                return Derivation(0.0, "0")
+            return Derivation(x[row - 1, column], figure(x[row - 1, column]), reads=((row - 1, column),))
+
+        output = Matrix(out, values, [label, *map(x.row_label, range(x.shape[0]))], x.columns)
+        return self.record(name, f"{out} = {x.name} below zeros", about, [x], ["→"], output, derive)
+
     def normalize(self, x: Matrix, norm: nn.Module, weight: str, out: str, about: str) -> Matrix:
         """Apply LayerNorm or RMSNorm to each row [D]; return x itself if there is no norm."""
         if isinstance(norm, nn.Identity):
@@ -243,6 +271,17 @@ class Tracer:
         )
         return self.record("gate", formula, about, [gate, up], ["×", "="], output, derive)
 
+    def scale_rows(self, x: Matrix, factors: Matrix, out: str, about: str) -> Matrix:
+        """Multiply each row of x [T, K] by a number of its own, of factors [T, 1]."""
+
+        def derive(row: int, column: int) -> Derivation:
+            a, b = x[row, column], factors[row, 0]
+            return Derivation(a * b, f"{figure(a)} × {figure(b)}", reads=((row, column), (row, 0)))
+
+        output = Matrix(out, x.values * factors.values, x.rows)
+        formula = f"{out} = {x.name} × {factors.name}, row by row"
+        return self.record("gated", formula, about, [x, factors], ["×", "="], output, derive)
+
     def concatenate(self, heads: Sequence[Matrix], out: str) -> Matrix:
         """Put matrices [T, K] side by side."""
         if len(heads) == 1:
@@ -287,11 +326,16 @@ def _gelu_tanh(x: float) -> tuple[float, str]:
     return x * share, f"{figure(x)} × (1 + tanh(0.798 × ({figure(x)} + 0.045 × {figure(x)}³))) / 2"
 
 
+def _sigmoid(x: float) -> tuple[float, str]:
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0, f"1 / (1 + exp({figure(-x)}))"
+
+
 ACTIVATIONS: dict[str, tuple[str, Callable[[float], tuple[float, str]]]] = {
     "gelu": ("GELU", _gelu),
     "gelu_tanh": ("GELU", _gelu_tanh),
     "relu": ("ReLU", lambda x: (max(0.0, x), f"max(0, {figure(x)})")),
     "relu2": ("squared ReLU", lambda x: (max(0.0, x) ** 2, f"max(0, {figure(x)})²")),
     "swiglu": ("SiLU", _silu),
+    "sigmoid": ("sigmoid", _sigmoid),
 }
-"""By `ModelConfig.feed_forward`: the activation's name, and a function that returns its value and writes it down."""
+"""By `ModelConfig.feed_forward`, or `sigmoid`: the name, and a function that returns the value and writes it."""

@@ -31,6 +31,8 @@ from tinychat.model.transformer import (
     Sinusoidal,
     Stack,
     Transformer,
+    TurnAttention,
+    Turns,
 )
 
 MAX_NUMBERS = 2**28
@@ -226,6 +228,8 @@ class _Stack:
         def attend(kind: str, encoded: Matrix | None) -> Callable[[Matrix, nn.Module, str], Matrix]:
             def run(x: Matrix, attention: nn.Module, weight: str) -> Matrix:
                 assert isinstance(attention, Attention)
+                if isinstance(attention, TurnAttention):
+                    return self._attend_to_turns(x, attention, weight, [*parts, kind])
                 turns, window = (None, None) if encoded else (tables, self._config.window(layer))
                 return self._attend(x, attention, weight, turns, window, encoded, [*parts, kind])
 
@@ -307,6 +311,78 @@ class _Stack:
             about = "Each token gets a mixture of the values, in the proportions of its attention weights."
             name = "Z" if attention.n_head == 1 else f"Z{head + 1}"
             heads.append(tracer.multiply(weights, values[group], None, "weighted sum", name, about))
+        return self._join(heads, attention, weight, parts)
+
+    def _attend_to_turns(self, x: Matrix, attention: TurnAttention, weight: str, parts: list[str]) -> Matrix:
+        """Trace attention to turns, one head after the other, [T, D]."""
+        tracer, width, ids = self._tracer, self._config.head_width, torch.tensor([self._ids], device=x.values.device)
+        divisor, written = (width**0.5, f"√{width}") if self._config.scale_scores else (1.0, "")
+        config, slots = self._config, torch.arange(len(self._ids), device=ids.device)
+        turns = Turns.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
+        tracer.part = SEPARATOR.join(parts)
+        is_pooled = self._mark_turns("message", "each token of the message", turns.is_pooled[0, 0], x)
+        heads, keys, values = [], dict[int, Matrix](), dict[int, Matrix]()
+        for head in range(attention.n_head):
+            tracer.part = SEPARATOR.join([*parts, *[f"head {head + 1}"] * (attention.n_head > 1)])
+            group = head // (attention.n_head // attention.kv_heads)
+            part, shared = (slice(one * width, (one + 1) * width) for one in (head, group))
+            if group not in keys:
+                about = "A key for each token: what it says of its turn."
+                key = tracer.linear(
+                    x, attention.key, "K", "keys", "W_K", "b_K", about, weight=f"{weight}.key", part=shared
+                )
+                about = "A gate for each token: how much its key counts."
+                gate = tracer.linear(
+                    x, attention.turn_gate, "g", "gates", "W_g", "b_g", about,
+                    weight=f"{weight}.turn_gate", part=slice(group, group + 1),
+                )  # fmt: skip
+                gate = tracer.activate(gate, "sigmoid", torch.sigmoid, "g'")
+                key = tracer.scale_rows(key, gate, "K'", "Words that tell more than others get more weight.")
+                about = "The key of a turn is the sum over its message, here up to each token (1: the token counts)."
+                keys[group] = tracer.multiply(is_pooled, key, None, "keys of turns", "K''", about)
+                about = "A value for each token: what it passes on."
+                value = tracer.linear(
+                    x, attention.value, "V", "values", "W_V", "b_V", about, weight=f"{weight}.value", part=shared
+                )
+                which = f"token {group + 1} of the message, or its last so far,"
+                is_kept = self._mark_turns("kept", which, turns.is_kept[0, group], x)
+                about = "The value of a turn is that of one token: each head keeps another one of the first."
+                value = tracer.multiply(is_kept, value, None, "values of turns", "V'", about)
+                about = "No turn has a value of zeros."
+                values[group] = tracer.put_zeros_first(value, "no turn", "no turn", "V''", about)
+            about = "A query for each token: what it looks for."
+            query = tracer.linear(
+                x, attention.query, "Q", "queries", "W_Q", "b_Q", about, weight=f"{weight}.query", part=part
+            )
+            about = "What the current turn has said so far is looked for, too: messages that are alike are found."
+            query = tracer.add([query, keys[group]], "with the turn's key", "Q'", about)
+            query = self._place(query, attention.query_norm, f"{weight}.query_norm", None, "queries")
+            key = self._place(keys[group], attention.key_norm, f"{weight}.key_norm", None, "keys")
+            turned = Matrix(f"{key.name}ᵀ", key.values.t(), (), key.rows)
+            about = "How much each token (row) looks at each turn up to a token (column): query times key."
+            scores = tracer.multiply(query, turned, None, "scores", "S", about, divisor=divisor, written=written)
+            scores = tracer.mask_turns(scores, turns.ends[0, 0], "mask", "M")
+            about = "Each row becomes positive numbers that sum to 1: the attention weights."
+            weights = tracer.softmax(scores, "softmax", "A", about)
+            about = "Each token gets a mixture of the turns' values, in the proportions of its attention weights."
+            name = "Z" if attention.n_head == 1 else f"Z{head + 1}"
+            heads.append(tracer.multiply(weights, values[group], None, "weighted sum", name, about))
+        return self._join(heads, attention, weight, parts)
+
+    def _mark_turns(self, name: str, which: str, marks: Tensor, x: Matrix) -> Matrix:
+        """Record which tokens [T, T] of a row's turn count."""
+        output = Matrix(name, marks.to(x.values.dtype), x.rows, self._labels)
+
+        def derive(row: int, column: int) -> Derivation:
+            return Derivation(output[row, column], f"{output[row, column]:.0f}")
+
+        formula = f"{name} = 1 for {which} of the row's turn, no later than the row"
+        about = "Nothing is learned here: tokens of the chat template tell where turns and their replies begin."
+        return self._tracer.record(name, formula, about, [], ["→"], output, derive)
+
+    def _join(self, heads: list[Matrix], attention: Attention, weight: str, parts: list[str]) -> Matrix:
+        """Put what the heads have gathered side by side, and trace the output projection, if there is one."""
+        tracer = self._tracer
         tracer.part = SEPARATOR.join(parts)
         together = tracer.concatenate(heads, "Z")
         if attention.output is None:

@@ -4,6 +4,7 @@ The fields' types, bounds, choices and help texts are declared here alone; recip
 """
 
 import dataclasses
+import itertools
 import math
 import struct
 from collections.abc import Iterator, Mapping
@@ -102,6 +103,10 @@ class ModelConfig:
     """Each from an embedding table of its own, added to the embedding of the token."""
     bigram_embedding: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
     """Adds an embedding of the pair (previous token, this token)."""
+    turn_attention: bool = option(False, "the middle layer attends to whole turns; conversations only")
+    """So that a question finds the message that answers it: see `transformer.TurnAttention`."""
+    turn_token: int = option(0, "with turn_attention: id of the token that begins a turn", low=0)
+    reply_token: int = option(0, "with turn_attention: id of the token that begins the reply", low=0)
     ngram_order: int = option(
         0, "mix in n-gram counts up to this n, and those of the context; up to 32,768 tokens",
         low=0, high=39,  # longest_ngram(2)
@@ -151,6 +156,13 @@ class ModelConfig:
         self._check("window_pattern", is_pattern, "it consists of G (global) and L (local)")
         alone = self.attention_window is None or not self.encoder_decoder
         self._check("attention_window", alone, "only a decoder without an encoder has local layers")
+        for name in ("turn_token", "reply_token"):
+            is_token = not self.turn_attention or getattr(self, name) < self.vocab_size
+            self._check(name, is_token, f"it must be below vocab_size, {self.vocab_size}")
+        differ = not self.turn_attention or self.turn_token != self.reply_token
+        self._check("reply_token", differ, "it must be another token than turn_token")
+        alone = not self.turn_attention or not self.encoder_decoder
+        self._check("turn_attention", alone, "only a decoder without an encoder has turns")
         pre = self.norm_position == "pre" or not self.parallel
         self._check("parallel", pre, "it needs norm_position pre")
         for name, most in (("bigram_embedding", LARGEST_PAIR_VOCABULARY), ("ngram_order", LARGEST_NGRAM_VOCABULARY)):
@@ -196,6 +208,11 @@ class ModelConfig:
     def window(self, layer: int) -> int | None:
         """Return the number of newest tokens that a layer attends to; None: all."""
         return self.attention_window if self.window_pattern[layer % len(self.window_pattern)] == "L" else None
+
+    @property
+    def turn_layer(self) -> int | None:
+        """The index of the layer that attends to turns; None: there is none."""
+        return (self.n_layer - 1) // 2 if self.turn_attention and self.n_layer else None
 
     @property
     def kv_heads(self) -> int:
@@ -297,8 +314,9 @@ def make_diagram(config: ModelConfig) -> Diagram:
 
 def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Iterator[Stage]:
     yield Stage(name, "input", tuple(_input(config, vocab_size)))
-    if n_layer:
-        yield Stage(name, "block", tuple(_block(config, is_decoder=name == "decoder")), n_layer)
+    for of_turns, layers in itertools.groupby(layer == config.turn_layer for layer in range(n_layer)):
+        block = _block(config, is_decoder=name == "decoder", of_turns=of_turns)
+        yield Stage(name, "block", tuple(block), len(list(layers)))
     final_norm = _norm(config) if config.final_norm and config.norm_position == "pre" else ()
     if output := (*final_norm, *(_head(config) if name == "decoder" else ())):
         yield Stage(name, "output", output)
@@ -322,7 +340,7 @@ def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
         yield Layer("positions", "Sinusoidal", "", shape)
 
 
-def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
+def _block(config: ModelConfig, *, is_decoder: bool, of_turns: bool) -> Iterator[Layer]:
     width, shape, bias = config.d_model, (config.context_length, config.d_model), config.bias
     heads = f"{config.n_head} heads of {config.head_width}" if config.n_head > 1 else f"1 head of {config.head_width}"
     if config.kv_heads != config.n_head:
@@ -332,11 +350,16 @@ def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
     parameters += (config.attention_width + bias) * width * config.output_projection
     if config.qk_norm and config.qk_norm_affine:
         parameters += 2 * config.head_width * (1 + (bias and config.norm == "layernorm"))
+    if of_turns:
+        gates = config.kv_heads * (width + (bias if config.qkv_bias is None else config.qkv_bias))
+        attention = Layer("attention", "TurnAttention", f"{heads}, to turns", shape, parameters + gates)
     local = "" if config.attention_window is None else f", window of {config.attention_window}"
     if local and "G" in config.window_pattern:
         local += f" in layers {config.window_pattern}"
     rotary, causal = ", rotary" * (config.position == "rotary"), ", causal" * is_decoder
-    yield from _residual(config, Layer("attention", "Attention", heads + rotary + local + causal, shape, parameters))
+    if not of_turns:
+        attention = Layer("attention", "Attention", heads + rotary + local + causal, shape, parameters)
+    yield from _residual(config, attention)
     if is_decoder and config.encoder_decoder:
         about = f"{heads}, to the encoder"
         yield from _residual(config, Layer("cross-attention", "Attention", about, shape, parameters))

@@ -7,7 +7,7 @@ Shapes: see `transformer.py`; S is the number of slots in use, or of the encoder
 """
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,7 @@ from tinychat.model.transformer import (
     RMSNorm,
     RotaryTables,
     Transformer,
+    TurnAttention,
     rotate,
 )
 
@@ -64,13 +65,16 @@ class CPUDecoder:
         positions = self._positions[position : position + 1]  # [1]
         x = decoder.embed(padded_ids[:, cache.lookback :], padded_ids, positions)[0, 0]  # [D]
         rotary = decoder.position.rotary_tables(positions)
+        history = cache.ids[:, cache.lookback :][:, : position + 1]  # [1, S]
+        options: dict[str, Any] = {"positions": positions, "cache": cache, "num_slots": position + 1}
+        if self.model.config.turn_layer is not None:
+            options["turns"] = self.model.find_turns(history, positions)
         for layer, keys, values in zip(self._layers, cache.keys, cache.values, strict=True):
-            x = layer.forward(x, rotary, keys[0], values[0], position)
+            x = layer.forward(x, rotary, keys[0], values[0], position, options)
         x = self._norm(x)
         logits = self._head(x)
         if self.model.ngrams is None:
             return logits
-        history = cache.ids[:, cache.lookback :][:, : position + 1]  # [1, S]
         context = TokenContext(padded_ids, history, positions)
         return self.model.ngrams(logits[None, None], x[None, None], context)[0, 0]  # type: ignore[no-any-return]
 
@@ -79,6 +83,7 @@ class _Layer:
     def __init__(self, block: Block, window: int | None) -> None:
         self._window, self._parallel = window, block.parallel
         self._attention = _Attention(block.attention)
+        self._turn_attention = block.attention if isinstance(block.attention.sublayer, TurnAttention) else None
         self._cross_attention = None if block.cross_attention is None else _Attention(block.cross_attention)
         self._feed_forward = None if block.feed_forward is None else _feed_forward(block.feed_forward)
         self._encoded: tuple[Tensor, Tensor] | None = None
@@ -88,18 +93,32 @@ class _Layer:
         if self._cross_attention is not None:
             self._encoded = None if encoder_output is None else self._cross_attention.encode(encoder_output.states)
 
-    def forward(self, x: Tensor, rotary: RotaryTables | None, keys: Tensor, values: Tensor, position: int) -> Tensor:
-        """[D] → [D]; writes at `position` of keys and values [G, all slots, K]."""
+    def forward(
+        self,
+        x: Tensor,
+        rotary: RotaryTables | None,
+        keys: Tensor,
+        values: Tensor,
+        position: int,
+        options: dict[str, Any],
+    ) -> Tensor:
+        """[D] → [D]; writes at `position` of keys and values [G, all slots, K]; attention to turns takes `options`."""
+        if self._turn_attention is None:
+            out = self._attend(x, rotary, keys, values, position)
+        else:
+            out = self._turn_attention(x[None, None], None, **options)[0, 0]
+        if self._cross_attention is not None and self._encoded is not None:
+            cross = self._cross_attention
+            out = cross.after(out + cross.attend(cross.query(cross.before(out)), *self._encoded))
+        return out if self._feed_forward is None else self._feed_forward(x if self._parallel else out, out)
+
+    def _attend(self, x: Tensor, rotary: RotaryTables | None, keys: Tensor, values: Tensor, position: int) -> Tensor:
         attention = self._attention
         normed = attention.before(x)
         keys[:, position], values[:, position] = rotate(attention.key(normed), rotary), attention.value(normed)
         query = rotate(attention.query(normed), rotary)
         seen = slice(0 if self._window is None else max(0, position + 1 - self._window), position + 1)
-        out = attention.after(x + attention.attend(query, keys[:, seen], values[:, seen]))
-        if self._cross_attention is not None and self._encoded is not None:
-            cross = self._cross_attention
-            out = cross.after(out + cross.attend(cross.query(cross.before(out)), *self._encoded))
-        return out if self._feed_forward is None else self._feed_forward(x if self._parallel else out, out)
+        return attention.after(x + attention.attend(query, keys[:, seen], values[:, seen]))
 
 
 class _Attention:

@@ -18,7 +18,7 @@ NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
 STACKS: Mapping[str, int] = {"alone": 0, "decoder": 1, "encoder": 2}
-CONFIG = "23i3f"
+CONFIG = "26i3f"
 SMALL_VOCABULARY = 4096
 """Size of a vocabulary up to which the head is in f32 where the other matrices are in int8, as in kernel.c."""
 EMBEDDING = "decoder.embedding.weight"
@@ -49,6 +49,7 @@ def _pack(config: ModelConfig, precision: str, stack: str, vocab_size: int, n_la
         POSITIONS[config.position], config.qk_norm, config.output_projection, config.previous_token_embeddings,
         config.bigram_embedding, ngram_order, PRECISIONS[precision],
         STACKS[stack], config.head_width, config.rotary_width, config.parallel, config.scale_scores,
+        -1 if config.turn_layer is None else config.turn_layer, config.turn_token, config.reply_token,
         config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
         *windows, *divisors,
     )  # fmt: skip
@@ -82,7 +83,8 @@ def _stack_names(config: ModelConfig, stack: str, n_layer: int) -> Iterator[str]
         yield f"{stack}.position.table.weight"
     for layer in range(n_layer):
         block = f"{stack}.blocks.{layer}"
-        yield from _attention_names(config, f"{block}.attention", ("query", "key", "value"))
+        parts = ("query", "key", "value", *["turn_gate"] * (layer == config.turn_layer))
+        yield from _attention_names(config, f"{block}.attention", parts)
         if stack == "decoder" and config.encoder_decoder:
             yield from _attention_names(config, f"{block}.cross_attention", ("query",), ("key", "value"))
         if config.feed_forward == "none":

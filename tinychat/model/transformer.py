@@ -186,6 +186,43 @@ def _(x: Tensor, threshold: int) -> Tensor:
 # --- attention ----------------------------------------------------------------------------------------------------
 
 
+class Turns(NamedTuple):
+    """Which of S slots belong to the turns of T positions: what `TurnAttention` needs to know of a conversation."""
+
+    is_pooled: Tensor  # [B, 1, T, T]: tokens of the same turn's message, up to the position
+    is_kept: Tensor  # [B, G, T, T]: the token of that message that head g keeps: the (g + 1)-th, or the last so far
+    goes_on: Tensor  # [B, 1, T, 1]: whether the turn began before the T positions
+    before: Tensor  # [B]: the slot before the T positions; 0 if there is none
+    ends: Tensor  # [B, 1, T, S]: the last tokens of earlier turns
+
+    @classmethod
+    def find(cls, ids: Tensor, slots: Tensor, turn_token: int, reply_token: int, heads: int) -> Self:
+        """Find the turns of ids [B, S], for those at consecutive `slots`, [T] or [B, T], and so many key heads.
+
+        A turn begins with each `turn_token`; what is before the first one is a turn, too. Its message is what follows
+        that token, up to the next `reply_token`.
+        """
+        slots = slots.expand(ids.shape[0], -1)  # [B, T]; no `len`, which an exporter would take for a constant
+        begins, order = ids == turn_token, torch.arange(ids.shape[1], device=ids.device)  # [B, S], [S]
+        turns = begins.long().cumsum(1)  # [B, S]: their numbers
+        turn, before = turns.gather(1, slots), (slots[:, :1] - 1).clamp(min=0)  # [B, T], [B, 1]
+        is_same = (turn.unsqueeze(2) == turns.unsqueeze(1)) & (order <= slots.unsqueeze(2))  # [B, T, S]
+        is_message = ~(is_same & (ids == reply_token).unsqueeze(1)).any(-1) & ~begins.gather(1, slots)  # [B, T]
+        number = is_same.long().sum(-1) - (turn > 0).long()  # [B, T]: of the token in its turn, from 1 on
+        is_pooled = is_same.gather(2, slots.unsqueeze(1).expand(-1, slots.shape[1], -1)) & is_message.unsqueeze(1)
+        is_last = ~F.pad(is_message[:, 1:], (0, 1)).unsqueeze(1) | (slots.unsqueeze(1) == slots.unsqueeze(2))
+        kept = torch.arange(1, heads + 1, device=ids.device).view(-1, 1, 1)  # [G, 1, 1]
+        number = number[:, None, None]  # [B, 1, 1, T]
+        is_kept = is_pooled.unsqueeze(1) & ((number == kept) | ((number < kept) & is_last.unsqueeze(1)))
+        return cls(
+            is_pooled=is_pooled.unsqueeze(1),
+            is_kept=is_kept,
+            goes_on=((turn == turns.gather(1, before)) & (slots[:, :1] > 0))[:, None, :, None],
+            before=before[:, 0],
+            ends=(F.pad(begins[:, 1:], (0, 1)).unsqueeze(1) & (order < slots.unsqueeze(2))).unsqueeze(1),
+        )
+
+
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, §3.2), to the sequence itself or to an encoder's output.
 
@@ -218,6 +255,7 @@ class Attention(nn.Module):
         cache: KVCache | None = None,
         num_slots: int | None = None,
         causal: bool = False,
+        turns: Turns | None = None,
     ) -> Tensor:
         """Return what the queries of x gather, [B, T, D].
 
@@ -230,6 +268,7 @@ class Attention(nn.Module):
             cache: of self-attention; it takes up the new keys and values.
             num_slots: number of its slots to attend to; None: all.
             causal: whether the mask is the causal one of T = S.
+            turns: of the text, for `TurnAttention`.
         """
         query, key, value = self.project(x, rotary, encoded)
         if encoded is None and cache is not None:
@@ -254,6 +293,74 @@ class Attention(nn.Module):
         if encoded is None:
             query, key = rotate(query, rotary), rotate(key, rotary)
         return query, key, value
+
+
+class TurnAttention(Attention):
+    """Attention to the turns of a conversation, each as a whole, from what the current one says.
+
+    The key of a turn is the sum over its message of the tokens' keys, each times a gate from 0 to 1, as words are
+    pooled to sentences in Yang et al. 2016, §2.2. A query is that sum of the current turn, plus the token's own query:
+    so a question finds the message that shares a word with it. The value in key head g is that of the message's
+    (g + 1)-th token, so that all heads together know how a quote begins; a shorter message gives its last one. There
+    are no positions. Attention may go to no turn, whose score is 0 and value zeros.
+    """
+
+    def __init__(self, config: ModelConfig, layer: int = 0) -> None:
+        super().__init__(config, layer)
+        qkv_bias = config.bias if config.qkv_bias is None else config.qkv_bias
+        self.turn_gate = nn.Linear(config.d_model, config.kv_heads, bias=qkv_bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        positions: Tensor | None = None,
+        rotary: RotaryTables | None = None,
+        encoded: Tensor | None = None,
+        cache: KVCache | None = None,
+        num_slots: int | None = None,
+        causal: bool = False,
+        turns: Turns | None = None,
+    ) -> Tensor:
+        """Return what the queries of x gather from `turns`, [B, T, D]; mask, rotary tables and encoder have no part."""
+        assert turns is not None
+        query, key, value = self.pool(x, turns, cache)
+        if cache is not None:
+            assert positions is not None
+            key, value = cache.update(self.layer, key, value, positions)
+            key, value = key[:, :, :num_slots].to(query.dtype), value[:, :, :num_slots].to(query.dtype)
+        weights = self.weigh(query, key, turns)  # [B, H, T, S]
+        if self.training:
+            weights = dropout(weights, self.dropout)
+        out = (weights @ self._per_head(value)).transpose(1, 2).flatten(2)  # [B, T, H·K]
+        return out if self.output is None else self.output(out)
+
+    def pool(self, x: Tensor, turns: Turns, cache: KVCache | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries [B, H, T, K], and the keys and values [B, G, T, K] of the turns up to each of T tokens."""
+        query = self.query(x).unflatten(2, (self.n_head, -1)).transpose(1, 2)
+        key, value = (part(x).unflatten(2, (self.kv_heads, -1)).transpose(1, 2) for part in (self.key, self.value))
+        gates = self.turn_gate(x).sigmoid().transpose(1, 2).unsqueeze(-1)  # [B, G, T, 1]
+        key, value = turns.is_pooled.to(key.dtype) @ (key * gates), turns.is_kept.to(value.dtype) @ value
+        if cache is not None:
+            rows = torch.arange(len(x), device=x.device)
+            earlier = (
+                one[self.layer, rows, :, turns.before].unsqueeze(2).to(x.dtype) for one in (cache.keys, cache.values)
+            )
+            is_earlier = turns.goes_on & ~turns.is_kept.any(-1, keepdim=True)  # [B, G, T, 1]
+            key, value = key + turns.goes_on * next(earlier), value + is_earlier * next(earlier)
+        return query + self._per_head(key), key, value
+
+    def weigh(self, query: Tensor, key: Tensor, turns: Turns) -> Tensor:
+        """Return the weights [B, H, T, S] of the slots where turns end; what is left of 1 goes to no turn."""
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = self.query_norm(query), self.key_norm(key)
+        scores = query @ self._per_head(key).transpose(2, 3) * self.scale
+        return F.pad(scores.masked_fill(~turns.ends, float("-inf")), (1, 0)).softmax(dim=-1)[..., 1:]
+
+    def _per_head(self, x: Tensor) -> Tensor:
+        """[B, G, S, K] → [B, H, S, K]."""
+        return x.repeat_interleave(self.n_head // self.kv_heads, dim=1)
 
 
 def attend(
@@ -382,7 +489,8 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int, cross: bool) -> None:
         super().__init__()
-        self.attention = Residual(config, Attention(config, layer))
+        kind = TurnAttention if layer == config.turn_layer and not cross else Attention
+        self.attention = Residual(config, kind(config, layer))
         self.cross_attention = Residual(config, Attention(config, layer)) if cross else None
         self.feed_forward = Residual(config, FeedForward(config)) if config.feed_forward != "none" else None
         self.parallel = config.parallel
@@ -557,9 +665,16 @@ class Transformer(nn.Module):
             padded_ids = cache.update_ids(ids, positions)
             history = cache.ids[:, cache.lookback :][:, : len(slots)]
         causal = mask is not None and isinstance(start, int) and num_slots == time
-        options = {"cache": cache, "num_slots": num_slots, "causal": causal, "rows": rows}
+        options: dict[str, Any] = {"cache": cache, "num_slots": num_slots, "causal": causal, "rows": rows}
+        if self.config.turn_layer is not None:
+            options["turns"] = self.find_turns(*((ids, steps) if cache is None else (history, positions)))
         x = self.decoder(ids, padded_ids, mask, positions, encoder_output, **options)
         return x, TokenContext(padded_ids, history, ends)
+
+    def find_turns(self, ids: Tensor, slots: Tensor) -> Turns:
+        """Return the turns of ids [B, S], for those at `slots` [T] or [B, T]."""
+        config = self.config
+        return Turns.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
 
     def _pad(self, ids: Tensor) -> Tensor:
         """[B, T] → [B, P + T]: ids that nothing precedes."""

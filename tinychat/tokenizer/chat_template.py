@@ -165,6 +165,15 @@ class ChatTemplate(ConversationTemplate):
         """
         return frozenset(id for token in (self.end, self.user, self.assistant) for id in self._ids(token, tokenizer))
 
+    def turn_tokens(self, tokenizer: Tokenizer) -> tuple[int, int] | None:
+        """Return the ids of the tokens that begin a turn and its reply, or None where either is missing.
+
+        Raises:
+            TokenizerError: If the tokenizer lacks a role token.
+        """
+        user, assistant = (self._ids(token, tokenizer) for token in (self.user, self.assistant))
+        return (user[0], assistant[0]) if user and assistant else None
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -321,6 +321,9 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
+    turn_tokens = template.turn_tokens(tokenizer) if isinstance(template, ChatTemplate) else None
+    if base is not None and base.config.turn_attention:  # also where its text is no conversation
+        turn_tokens = (base.config.turn_token, base.config.reply_token)
     cache = paths.ids_folder()
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
@@ -352,6 +355,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         rows=sum(source.rows for source in sources),
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
         source_vocab_size=source_vocab_size,
+        turn_tokens=turn_tokens,
     )
     prompt = _first_prompt(corpus, tokenizer)
     notices = list(corpus.notices)

@@ -125,6 +125,7 @@ class Recipe:
     attention_dropout: float | None = _architecture("attention_dropout")
     previous_token_embeddings: int | None = _architecture("previous_token_embeddings")
     bigram_embedding: bool | None = _architecture("bigram_embedding")
+    turn_attention: bool | None = _architecture("turn_attention")
     ngram_order: int | None = _architecture("ngram_order")
     matches: bool | None = _architecture("matches")
     initialization: str | None = _architecture("initialization")
@@ -217,8 +218,12 @@ class Recipe:
         """The field of `LENGTH_FIELDS` that is set, with its value; empty if none is."""
         return {name: value for name in LENGTH_FIELDS if (value := getattr(self, name)) is not None}
 
-    def model_config(self, vocab_size: int, source_vocab_size: int | None = None) -> ModelConfig:
+    def model_config(
+        self, vocab_size: int, source_vocab_size: int | None = None, turn_tokens: tuple[int, int] | None = None
+    ) -> ModelConfig:
         """Return the architecture, with an encoder if `source_vocab_size` is given.
+
+        `turn_tokens` are the ids of the tokens that begin a turn and its reply, where the vocabulary has them.
 
         Raises:
             ModelError: If two choices contradict each other.
@@ -226,6 +231,8 @@ class Recipe:
         values = {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
         if source_vocab_size is not None and "n_layer" in values:
             values.setdefault("n_encoder_layer", values["n_layer"])
+        if values.get("turn_attention"):
+            values["turn_token"], values["reply_token"] = turn_tokens or (0, 1)
         return ModelConfig(vocab_size=vocab_size, source_vocab_size=source_vocab_size, **values)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:

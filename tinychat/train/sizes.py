@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tinychat.errors import UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.store.packed_counts import longest_ngram
 from tinychat.train.recipe import Recipe
@@ -55,6 +56,8 @@ class TextFacts:
     """Number of tokens of the longest document, if documents are rows."""
     source_vocab_size: int | None = None
     """Size of the encoder's vocabulary; None without an encoder."""
+    turn_tokens: tuple[int, int] | None = None
+    """Ids of the tokens that begin a turn of a conversation and its reply; None if there are none."""
 
     @property
     def mix(self) -> tuple[SourceFacts, ...]:
@@ -213,6 +216,8 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_row: int) -> tu
     row_length = context_length = min(recipe.context_length or size.context_length, max_row)
     if recipe.context_length and (facts.rows or recipe.from_model):
         context_length = recipe.context_length
+    if recipe.turn_attention and facts.turn_tokens is None:
+        raise UsageError("--turn-attention needs tokens that begin turns", "train on conversations, with role tokens")
     ngram_order = choose_ngram_order(recipe, facts)
     defaults = {
         "n_layer": size.n_layer,
@@ -230,7 +235,7 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_row: int) -> tu
     }
     values = {name: default for name, default in defaults.items() if getattr(recipe, name) is None}
     config = recipe.merged({**values, "context_length": context_length}).model_config(
-        facts.vocab_size, facts.source_vocab_size
+        facts.vocab_size, facts.source_vocab_size, facts.turn_tokens
     )
     # Shorter rows make larger batches, so that a step has as many tokens.
     tokens = size.batch_size * size.context_length
@@ -252,7 +257,7 @@ def check_architecture(recipe: Recipe) -> None:
         ModelError: If two of them contradict each other.
     """
     source_vocab_size = 2 if recipe.mode == "translation" else None
-    facts = TextFacts("", 1, 1, 1, vocab_size=2, tokenizer="", source_vocab_size=source_vocab_size)
+    facts = TextFacts("", 1, 1, 1, vocab_size=2, tokenizer="", source_vocab_size=source_vocab_size, turn_tokens=(0, 1))
     apply_size(recipe, SIZES[0], facts, SIZES[0].context_length)
 
 

@@ -50,6 +50,9 @@ class TinychatConfig(PretrainedConfig):
         tie_embeddings: bool = False,
         previous_token_embeddings: int = 0,  # number of previous tokens embedded at each position
         bigram_embedding: bool = False,  # embed pairs of tokens
+        turn_attention: bool = False,  # the middle layer attends to whole turns
+        turn_token: int = 0,  # id of the token that begins a turn
+        reply_token: int = 0,  # id of the token that begins the reply
         ngram_order: int = 0,  # mix in n-gram counts up to this n; 0: none
         matches: bool = True,  # with n-grams: also what followed the same tokens earlier in the context
         ngram_contexts: int = 1,  # number of contexts counted

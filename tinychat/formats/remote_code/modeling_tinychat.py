@@ -97,6 +97,7 @@ class Attention(nn.Module):
         angles: Tensor | None = None,
         cache: DynamicCache | None = None,
         encoded: Tensor | None = None,
+        ids: Tensor | None = None,
     ) -> Tensor:
         """[B, T, D] → [B, T, D]. The mask [B, 1, T, S] is True where a query may attend; `encoded` is [B, S, D]."""
         query = rotate(self.query_norm(self.split_heads(self.query(x))), angles)  # [B, H, T, K]
@@ -119,6 +120,52 @@ class Attention(nn.Module):
     def split_heads(self, x: Tensor) -> Tensor:
         """[B, T, H · K] → [B, H, T, K]."""
         return x.view(*x.shape[:2], -1, self.d_head).transpose(1, 2)
+
+
+class TurnAttention(Attention):
+    """Attention to whole turns that are over, or to none: keys are gated sums, values of one token."""
+
+    def __init__(self, config: TinychatConfig, layer: int) -> None:
+        super().__init__(config, layer)
+        self.turn_token, self.reply_token = config.turn_token, config.reply_token
+        qkv_bias = config.bias if config.qkv_bias is None else config.qkv_bias
+        self.turn_gate = nn.Linear(config.d_model, config.n_kv_head or config.n_head, bias=qkv_bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        angles: Tensor | None = None,
+        cache: DynamicCache | None = None,
+        encoded: Tensor | None = None,
+        ids: Tensor | None = None,
+    ) -> Tensor:
+        """[B, T, D] → [B, T, D]; `ids` [B, S] are all so far. Positions count for nothing."""
+        assert ids is not None
+        begins, replies, is_padding = (ids.eq(id) for id in (self.turn_token, self.reply_token, NO_TOKEN))  # [B, S]
+        is_token, turn, time = ~is_padding, begins.cumsum(1), x.shape[1]
+        same = turn.unsqueeze(2).eq(turn.unsqueeze(1)).tril() & is_token.unsqueeze(1)  # [B, S, S]
+        has_reply = (same & replies.unsqueeze(1)).any(-1)
+        is_message = ~(has_reply | begins)
+        number = same.sum(-1) - (turn > 0).long()  # [B, S]: of the token in its turn, from 1 on
+        key = self.split_heads(self.key(x)) * self.turn_gate(x).sigmoid().transpose(1, 2).unsqueeze(-1)  # [B, G, T, K]
+        value = self.split_heads(self.value(x))
+        if cache is not None:
+            key, value = cache.update(key, value, self.layer)  # [B, G, S, K]: of tokens
+        pooled, slots = same & is_message.unsqueeze(1), torch.arange(ids.shape[1], device=ids.device)
+        is_last = ~F.pad(is_message[:, 1:], (0, 1)).unsqueeze(1) | slots.eq(slots.unsqueeze(1))  # [B, S, S]
+        kept, number = torch.arange(1, key.shape[1] + 1, device=ids.device).view(-1, 1, 1), number[:, None, None]
+        kept = pooled.unsqueeze(1) & (number.eq(kept) | (number < kept) & is_last.unsqueeze(1))  # [B, G, S, S]
+        key, value = pooled.unsqueeze(1).to(x.dtype) @ key, kept.to(x.dtype) @ value  # of turns, up to each token
+        query = self.split_heads(self.query(x))  # [B, H, T, K]
+        group = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)  # [B, H, S, K]
+        scores = self.query_norm(query + key[:, :, -time:]) @ self.key_norm(key).transpose(2, 3) * self.scale
+        ends = F.pad(begins[:, 1:], (0, 1)) & is_token  # [B, S]: the last token of a turn
+        is_over = ends[:, None, None, :] & (slots < slots[-time:].unsqueeze(-1))  # [B, 1, T, S]
+        scores = F.pad(scores.masked_fill(~is_over, float("-inf")), (1, 0))  # no turn has a score of 0
+        out = (scores.softmax(-1)[..., 1:] @ value).transpose(1, 2).flatten(2)  # [B, T, H · K]
+        return out if self.output is None else self.output(out)
 
 
 class FeedForward(nn.Module):
@@ -163,7 +210,8 @@ class Block(nn.Module):
 
     def __init__(self, config: TinychatConfig, layer: int, cross: bool) -> None:
         super().__init__()
-        self.attention = Residual(config, Attention(config, layer))
+        is_of_turns = config.turn_attention and layer == (config.n_layer - 1) // 2
+        self.attention = Residual(config, (TurnAttention if is_of_turns else Attention)(config, layer))
         self.cross_attention = Residual(config, Attention(config, layer)) if cross else None
         self.feed_forward = Residual(config, FeedForward(config)) if config.feed_forward != "none" else None
         self.parallel = config.parallel
@@ -268,7 +316,7 @@ class Decoder(Stack):
         if encoded_mask is not None:
             encoded_mask = encoded_mask[:, None, None, :] != 0  # [B, 1, 1, S]
         for block in self.blocks:
-            x = block(x, mask, angles, cache, cross=(encoded_mask, None, cross_cache, encoded))
+            x = block(x, mask, angles, cache, None, ids, cross=(encoded_mask, None, cross_cache, encoded))
         return self.norm(x), ids
 
 

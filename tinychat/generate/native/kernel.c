@@ -99,6 +99,7 @@ typedef struct {
     int32_t norm, norm_is_before, final_norm, feed_forward, position, qk_norm, output_projection;
     int32_t previous_token_embeddings, bigram_embedding, ngram_order, precision;
     int32_t stack, d_head, rotary_width, parallel, scale_scores; /* `rotary_width`: coordinates of each head that are turned */
+    int32_t turn_layer, turn_token, reply_token; /* `turn_layer`: index of the layer that attends to turns; −1: none */
     float norm_eps, rotary_base, embedding_scale;
 } Config;
 
@@ -766,16 +767,16 @@ static void attend(
 }
 
 /* Whether each thread's share can consist of the queries, keys and values of whole heads. */
-static int has_whole_heads(const Model *model) {
+static int has_whole_heads(const Model *model, int has_gates) {
     const int heads = model->config.n_kv_head;
-    return heads % model->max_threads == 0 && heads / model->max_threads * model->d_head % LANES == 0;
+    return !has_gates && heads % model->max_threads == 0 && heads / model->max_threads * model->d_head % LANES == 0;
 }
 
 /* Compute queries, keys and values of each row. A thread that computes those of its own heads need not wait for others. */
 static void project(Model *model, int thread, int layer, const float *x) {
     const Matrix *matrix = &model->layers[layer].query_key_value;
     multiply(model, thread, matrix, x, model->stride, model->qkv, matrix->vectors * LANES, 0, model->rows);
-    if (model->threads < model->max_threads || !has_whole_heads(model)) barrier(model, thread);
+    if (model->threads < model->max_threads || !has_whole_heads(model, layer == model->config.turn_layer)) barrier(model, thread);
 }
 
 /* Return where the keys and values of a head in a layer begin. */
@@ -788,6 +789,84 @@ static void store_key_and_value(const Model *model, float *blocks, int slot, con
     float *block = blocks + slot / LANES * model->block_step, *values = block + width * LANES;
     for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
     memcpy(values + slot % LANES * model->wide_head, value, (size_t)width * sizeof *value);
+}
+
+/* Add to the key and value of a row those of its turn up to the row before; see `TurnAttention` of model/transformer.py. */
+static void pool_turn(
+    const Model *model, const Row *row, int head, const float *blocks, float gate, float *key, float *value) {
+    const int32_t *ids = row->sequence->ids, turn_token = model->config.turn_token;
+    const int width = model->d_head, slot = row->position;
+    int at = slot; /* of the newest token that begins a turn or its reply */
+    while (at >= 0 && ids[at] != turn_token && ids[at] != model->config.reply_token) at--;
+    const int begins = at == slot && ids[at] == turn_token, is_message = !begins && (at < 0 || ids[at] == turn_token);
+    const int is_kept = is_message && slot - at <= head + 1;
+    const float share = is_message ? 1 / (1 + (float)portable_exp(-gate)) : 0;
+    const float *before = slot ? blocks + (slot - 1) / LANES * model->block_step : NULL;
+    for (int k = 0; k < width; k++) {
+        key[k] = key[k] * share + (before && !begins ? before[k * LANES + (slot - 1) % LANES] : 0);
+        if (!is_kept) value[k] = before && !begins ? before[width * LANES + (slot - 1) % LANES * model->wide_head + k] : 0;
+    }
+}
+
+/* Attend from one query to the turns that are over, at the last slot of each, or to none, whose score is 0. */
+static void attend_to_turns(
+    const Model *model, const Layer *layer, const Row *row, const float *blocks, const float *query, float *scores,
+    float *out) {
+    const int32_t *ids = row->sequence->ids;
+    const int width = model->d_head;
+    const float scale = model->config.scale_scores ? 1 / sqrtf(width) : 1;
+    float key[model->wide_head] __attribute__((aligned(64)));
+    float highest = 0;
+    for (int slot = 0; slot < row->position; slot++) {
+        if (ids[slot + 1] != model->config.turn_token) continue;
+        const float *from = blocks + slot / LANES * model->block_step + slot % LANES;
+        for (int k = 0; k < width; k++) key[k] = from[k * LANES];
+        if (model->config.qk_norm) normalize_head(&model->config, &layer->of_keys, key);
+        scores[slot] = 0;
+        for (int k = 0; k < width; k++) scores[slot] += query[k] * key[k];
+        scores[slot] *= scale;
+        highest = fmaxf(highest, scores[slot]);
+    }
+    float total = (float)portable_exp(-highest);
+    for (int k = 0; k < width; k++) out[k] = 0;
+    for (int slot = 0; slot < row->position; slot++) {
+        if (ids[slot + 1] != model->config.turn_token) continue;
+        const float *value = blocks + slot / LANES * model->block_step + width * LANES + slot % LANES * model->wide_head;
+        const float share = (float)portable_exp(scores[slot] - highest);
+        total += share;
+        for (int k = 0; k < width; k++) out[k] += share * value[k];
+    }
+    for (int k = 0; k < width; k++) out[k] /= total;
+}
+
+/* Do a thread's share of attention to turns over all heads and runs. */
+static void turn_attention(Model *model, int thread, int layer, float *scores) {
+    const Config *config = &model->config;
+    const Layer *own = &model->layers[layer];
+    const int width = model->d_head, group = config->n_head / config->n_kv_head;
+    const int qkv_stride = own->query_key_value.vectors * LANES;
+    const int key_offset = config->n_head * width, value_offset = key_offset + config->n_kv_head * width;
+    const int gate_offset = value_offset + config->n_kv_head * width, units = model->runs * config->n_kv_head;
+    for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
+        const Run *run = &model->run[unit % model->runs];
+        const int head = unit / model->runs;
+        float *blocks = blocks_of(model, run->sequence->cache, layer, head);
+        for (int index = run->first; index < run->first + run->count; index++) {
+            const Row *row = &model->row[index];
+            float *qkv = model->qkv + (int64_t)index * qkv_stride;
+            float *key = qkv + key_offset + head * width;
+            pool_turn(model, row, head, blocks, qkv[gate_offset + head], key, qkv + value_offset + head * width);
+            store_key_and_value(model, blocks, row->position, key, qkv + value_offset + head * width);
+            for (int i = 0; i < group; i++) {
+                float *query = qkv + (head * group + i) * width;
+                for (int k = 0; k < width; k++) query[k] += key[k];
+                if (config->qk_norm) normalize_head(config, &own->of_queries, query);
+                attend_to_turns(
+                    model, own, row, blocks, query, scores,
+                    model->attended + (int64_t)index * model->wide_heads + (head * group + i) * width);
+            }
+        }
+    }
 }
 
 /* Do a thread's share of self-attention over all heads and runs: store new keys and values in the cache, then attend from
@@ -953,7 +1032,8 @@ static void run_layers(Model *model, int thread) {
         }
         const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
         project(model, thread, i, x);
-        self_attention(model, thread, i, scores);
+        if (i == config->turn_layer) turn_attention(model, thread, i, scores);
+        else self_attention(model, thread, i, scores);
         barrier(model, thread);
         add_attended(model, thread, &layer->output);
         after_sublayer(model, thread, &layer->before_attention);
@@ -2076,7 +2156,7 @@ static void split_matrix(Model *model, Matrix *matrix, int parts, const int *row
 /* Read a matrix whose rows are those of several tensors: all weights come first, then all biases. */
 static void read_matrix(
     Reader *reader, Model *model, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
-    const Tensor *tensors[3];
+    const Tensor *tensors[4];
     matrix->columns = columns;
     matrix->precision = precision;
     for (int part = 0; part < parts; part++) {
@@ -2089,7 +2169,7 @@ static void read_matrix(
     matrix->shares = calloc((size_t)model->max_threads + 1, sizeof *matrix->shares);
     if (!matrix->panels || !matrix->shares) reader->failed = 1;
     if (reader->failed) return;
-    if (parts > 1 && has_whole_heads(model)) split_matrix(model, matrix, parts, rows);
+    if (parts > 1 && has_whole_heads(model, parts == 4)) split_matrix(model, matrix, parts, rows);
     else split_matrix(model, matrix, 1, &matrix->rows);
     for (int i = 0; i < matrix->shares[model->max_threads]; i++)
         if (matrix->panels[i].weights) fill_panel(matrix, &matrix->panels[i], tensors, rows);
@@ -2292,7 +2372,8 @@ static void read_layers(Reader *reader, Model *model, const Config *config) {
     for (int i = 0; i < config->n_layer && !reader->failed; i++) {
         Layer *layer = &model->layers[i];
         read_norm(reader, &layer->before_attention, width);
-        read_matrix(reader, model, &layer->query_key_value, width, precision, 3, (int[]){heads, keys, keys});
+        const int parts = i == config->turn_layer ? 4 : 3; /* with gates */
+        read_matrix(reader, model, &layer->query_key_value, width, precision, parts, (int[]){heads, keys, keys, config->n_kv_head});
         if (config->qk_norm) {
             read_norm(reader, &layer->of_queries, model->d_head);
             read_norm(reader, &layer->of_keys, model->d_head);
@@ -2364,7 +2445,7 @@ void native_free_model(Model *model) {
 }
 
 static void allocate_buffers(Model *model, const Config *config, int threads, Reader *reader) {
-    const int qkv = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
+    const int qkv = (config->n_head + 2 * config->n_kv_head) * model->d_head + config->n_kv_head + LANES;
     model->x = allocate((int64_t)MAX_ROWS * model->stride, sizeof(float));
     model->qkv = allocate((int64_t)MAX_ROWS * qkv, sizeof(float));
     model->attended = allocate((int64_t)MAX_ROWS * model->wide_heads, sizeof(float));
