@@ -9,8 +9,9 @@ from test_transformer import FOREIGN
 from torch import Tensor, nn
 
 from tinychat.generate.introspection import describe_heads, logit_lens, shrink, watch_attention
+from tinychat.model.attention import TurnAttention
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.model.transformer import Block, EncoderOutput, Transformer, TurnAttention
+from tinychat.model.transformer import Block, EncoderOutput, Transformer
 
 VOCABULARY, TIME, SOURCE = 11, 9, 7
 

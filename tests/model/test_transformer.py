@@ -9,24 +9,26 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.errors import ModelError
-from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.model.loading import list_parts
-from tinychat.model.transformer import (
-    IGNORED,
-    NO_TOKEN,
+from tinychat.model.attention import (
     Attention,
     Dropout,
-    FeedForward,
     Rotary,
     Sinusoidal,
-    Transformer,
     TurnAttention,
     Turns,
     additive_mask,
     attend,
     dropout,
-    relu2,
     rotate,
+)
+from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.model.loading import list_parts
+from tinychat.model.transformer import (
+    IGNORED,
+    NO_TOKEN,
+    FeedForward,
+    Transformer,
+    relu2,
 )
 
 VOCABULARY, TIME = 11, 9

@@ -35,7 +35,8 @@ def test_every_field_says_what_it_is_and_what_it_takes() -> None:
 
 
 def test_the_model_section_is_the_architecture() -> None:
-    fields = {field.name for field in dataclasses.fields(ModelConfig)} - {"vocab_size", "source_vocab_size"}
+    of_text = {"vocab_size", "source_vocab_size", "turn_token", "reply_token"}
+    fields = {field.name for field in dataclasses.fields(ModelConfig)} - of_text
     assert set(MODEL_FIELDS) == fields
     for name in MODEL_FIELDS:
         left_open = dataclasses.replace(ARCHITECTURE[name], default=None, optional=True, absent="auto", section="model")

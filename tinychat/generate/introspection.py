@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.generate.engine import Head
+from tinychat.model.attention import Attention, TurnAttention, Turns
 from tinychat.model.ngrams import TokenContext
-from tinychat.model.transformer import Attention, Block, EncoderOutput, Transformer, TurnAttention, Turns
+from tinychat.model.transformer import Block, EncoderOutput, Transformer
 
 SKIPPED_QUERIES = 2
 """First queries of a sequence, left out of a head's averages: the first can attend to nothing but itself."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.generate.computation import Cell, Derivation, Labels, Matrix, Operation, figure
-from tinychat.model.transformer import RotaryTables, rotate
+from tinychat.model.attention import RotaryTables, rotate
 
 LARGEST_EXPONENT = 50.0
 """Exponent from which a softmax is written with the largest subtracted."""

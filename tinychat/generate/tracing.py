@@ -1,4 +1,4 @@
-"""Trace the prediction of one token: the operations of `model/transformer.py` and `sampling.py`, one after the other.
+"""Trace the prediction of one token: the operations of `model/` and `sampling.py`, one after the other.
 
 The operations are written out here a second time, in the words of textbooks: one head at a time, and each step by
 itself. A test compares them with the model for every architecture.
@@ -19,20 +19,22 @@ from tinychat.generate.computation import Computation, Derivation, Matrix, Opera
 from tinychat.generate.engine import Request, nonfinite_error
 from tinychat.generate.operations import Tracer
 from tinychat.generate.sampling import divide_by_temperature, draw, filter_logits, stack_biases
+from tinychat.model.attention import (
+    Attention,
+    Learned,
+    RotaryTables,
+    Sinusoidal,
+    TurnAttention,
+    Turns,
+)
 from tinychat.model.ngrams import MIN_PROBABILITY, TokenContext
 from tinychat.model.transformer import (
     NO_TOKEN,
-    Attention,
     Block,
     FeedForward,
-    Learned,
     Residual,
-    RotaryTables,
-    Sinusoidal,
     Stack,
     Transformer,
-    TurnAttention,
-    Turns,
 )
 
 MAX_NUMBERS = 2**28

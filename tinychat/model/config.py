@@ -104,7 +104,7 @@ class ModelConfig:
     bigram_embedding: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
     """Adds an embedding of the pair (previous token, this token)."""
     turn_attention: bool = option(False, "the middle layer attends to whole turns; conversations only")
-    """So that a question finds the message that answers it: see `transformer.TurnAttention`."""
+    """So that a question finds the message that answers it: see `attention.TurnAttention`."""
     turn_token: int = option(0, "with turn_attention: id of the token that begins a turn", low=0)
     reply_token: int = option(0, "with turn_attention: id of the token that begins the reply", low=0)
     ngram_order: int = option(

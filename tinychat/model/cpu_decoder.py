@@ -13,19 +13,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinychat.model.attention import (
+    Attention,
+    RMSNorm,
+    RotaryTables,
+    TurnAttention,
+    rotate,
+)
 from tinychat.model.kv_cache import KVCache
 from tinychat.model.ngrams import TokenContext
 from tinychat.model.transformer import (
-    Attention,
     Block,
     EncoderOutput,
     FeedForward,
     Residual,
-    RMSNorm,
-    RotaryTables,
     Transformer,
-    TurnAttention,
-    rotate,
 )
 
 VectorFunction = Callable[[Tensor], Tensor]
@@ -150,7 +152,7 @@ class _Attention:
         return keys[0], values[0]
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """[H, K] and twice [G, S, K] → [D]: `transformer.attend`, with the queries grouped by their keys."""
+        """[H, K] and twice [G, S, K] → [D]: `attention.attend`, with the queries grouped by their keys."""
         heads, _, width = keys.shape
         scores = torch.bmm(query.view(heads, -1, width), keys.transpose(1, 2)).mul_(self._inner.scale)  # [G, H/G, S]
         return self._output(torch.bmm(scores.softmax(-1), values).view(-1))

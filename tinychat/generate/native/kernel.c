@@ -791,7 +791,7 @@ static void store_key_and_value(const Model *model, float *blocks, int slot, con
     memcpy(values + slot % LANES * model->wide_head, value, (size_t)width * sizeof *value);
 }
 
-/* Add to the key and value of a row those of its turn up to the row before; see `TurnAttention` of model/transformer.py. */
+/* Add to the key and value of a row those of its turn up to the row before; see `TurnAttention` of model/attention.py. */
 static void pool_turn(
     const Model *model, const Row *row, int head, const float *blocks, float gate, float *key, float *value) {
     const int32_t *ids = row->sequence->ids, turn_token = model->config.turn_token;
@@ -2328,7 +2328,7 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     for (int i = 0; ngrams->summaries && i < count; i++) ngrams->summaries[i] = summarize(ngrams, i);
 }
 
-/* Return base^(−2k/width): angles are its products with positions, in f32, like `position_angles` of model/transformer.py. */
+/* Return base^(−2k/width): angles are its products with positions, in f32, like `position_angles` of model/attention.py. */
 static double frequency(int k, int width, double base) { return portable_exp(-2 * k * portable_log(base) / width); }
 
 static void make_tables(Model *model, const Config *config, const float *divisors, Reader *reader) {
