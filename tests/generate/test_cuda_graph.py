@@ -119,7 +119,7 @@ def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_settings_act_at_
 
 
 def test_rows_that_leave_and_join_and_other_sources_are_recorded_anew() -> None:
-    model, recorder = make(context_length=80, **ARCHITECTURES[3]), Recorder()
+    model, recorder = make(context_length=80, **ARCHITECTURES[-1]), Recorder()
     engine = TorchEngine(model, capture=recorder.capture)
 
     def check(*slots: int, source: tuple[int, ...]) -> None:
