@@ -253,7 +253,7 @@ def test_turns_are_attended_to_as_written_down_turn_by_turn(options: dict[str, A
     rows = []
     for t in range(12):
         own = max(begin for begin, _ in messages if begin <= t)
-        found = [torch.zeros(2, 1)], [torch.zeros(2, key.shape[-1])]
+        found = [attention.no_turn(x)[0, t]], [torch.zeros(2, key.shape[-1])]
         said = query[t]
         for begin, tokens in messages:
             pooled = torch.stack([torch.zeros_like(key[0]), *(gate[s] * key[s] for s in tokens if s <= t)]).sum(0)
@@ -265,10 +265,10 @@ def test_turns_are_attended_to_as_written_down_turn_by_turn(options: dict[str, A
                 a, b = said, pooled
                 if attention.query_norm is not None and attention.key_norm is not None:
                     a, b = attention.query_norm(a), attention.key_norm(b)
-                found[0].append((a * b).sum(-1, keepdim=True) * attention.scale)
+                found[0].append((a * b).sum().view(1) * attention.scale)
                 kept = [tokens[min(head // group, len(tokens) - 1)] if tokens else -1 for head in range(2)]
                 found[1].append(torch.stack([value[s, head] * (s >= 0) for head, s in enumerate(kept)]))
-        weights = torch.cat(found[0], 1).softmax(-1)  # [H, 1 + turns]
+        weights = torch.cat(found[0]).softmax(-1)  # [1 + turns]
         rows.append((weights.unsqueeze(-1) * torch.stack(found[1], 1)).sum(1).flatten())
     assert attention.output is not None
     torch.testing.assert_close(attention(x, turns=turns)[0], attention.output(torch.stack(rows)))

@@ -46,7 +46,7 @@ REMEDY = "`/train --recipe statquest` makes a toy in a few seconds"
 SYMBOLS = {
     "embedding.weight": "E", "head.weight": "W", "head.bias": "b", "query.weight": "W_Q", "key.weight": "W_K",
     "value.weight": "W_V", "query.bias": "b_Q", "key.bias": "b_K", "value.bias": "b_V",
-    "turn_gate.weight": "W_g", "turn_gate.bias": "b_g",
+    "turn_gate.weight": "W_g", "turn_gate.bias": "b_g", "no_turn.weight": "W_n", "no_turn.bias": "b_n",
     "attention.sublayer.output.weight": "W_O", "attention.sublayer.output.bias": "b_O", "norm.weight": "g",
     "feed_forward.sublayer.output.weight": "W_D", "feed_forward.sublayer.output.bias": "b_D", "norm.bias": "b",
     "up.weight": "W_U", "up.bias": "b_U", "gate.weight": "W_G", "gate.bias": "b_G", "pairs.weight": "P",

@@ -151,21 +151,22 @@ class Tracer:
         formula += "" if window is None else f", or {window} or more before it"
         return self.record(name, formula, about, [scores], ["→"], output, derive)
 
-    def mask_turns(self, scores: Matrix, ends: Tensor, name: str, out: str) -> Matrix:
-        """Put a column of zeros, for no turn, before scores [T, T]; set those to −∞ where `ends` [T, T] is False."""
-        values = torch.nn.functional.pad(scores.values.masked_fill(~ends, -math.inf), (1, 0))  # [T, 1 + T]
+    def mask_turns(self, none: Matrix, scores: Matrix, ends: Tensor, name: str, out: str) -> Matrix:
+        """Put the scores of no turn [T, 1] before scores [T, T]; set those to −∞ where `ends` [T, T] is False."""
+        values = torch.cat((none.values, scores.values.masked_fill(~ends, -math.inf)), dim=1)  # [T, 1 + T]
 
         def derive(row: int, column: int) -> Derivation:
             if column == 0:
-                return Derivation(0.0, "0")
+                return Derivation(none[row, 0], figure(none[row, 0]), reads=((row, 0), None))
             value, is_end = scores[row, column - 1], bool(ends[row, column - 1])
             text = f"{figure(value)} + {'0' if is_end else '-∞'}"
-            return Derivation(value if is_end else -math.inf, text, reads=((row, column - 1),))
+            return Derivation(value if is_end else -math.inf, text, reads=(None, (row, column - 1)))
 
         labels = ["no turn", *(scores.columns or map(str, range(1, scores.shape[1] + 1)))]
-        formula = f"{out} = {scores.name}, but -∞ where no turn ends before the query, after a 0 for no turn"
-        about = "Whole turns are looked at, at their last tokens, and only those that are over; or no turn, of score 0."
-        return self.record(name, formula, about, [scores], ["→"], Matrix(out, values, scores.rows, labels), derive)
+        formula = f"{out} = {none.name} beside {scores.name}, the latter -∞ where no turn ends before the query"
+        about = "Whole turns are looked at, at their last tokens, and only those that are over; or no turn."
+        output = Matrix(out, values, scores.rows, labels)
+        return self.record(name, formula, about, [none, scores], [",", "→"], output, derive)
 
     def put_zeros_first(self, x: Matrix, label: str, name: str, out: str, about: str) -> Matrix:
         """Put a row of zeros before those of a matrix: [T, K] → [1 + T, K]."""

@@ -316,17 +316,19 @@ class _Stack:
         return self._join(heads, attention, weight, parts)
 
     def _attend_to_turns(self, x: Matrix, attention: TurnAttention, weight: str, parts: list[str]) -> Matrix:
-        """Trace attention to turns, one head after the other, [T, D]."""
+        """Trace attention to turns, [T, D]: the scores of each head, their sum, and what each gathers."""
         tracer, width, ids = self._tracer, self._config.head_width, torch.tensor([self._ids], device=x.values.device)
         divisor, written = (width**0.5, f"√{width}") if self._config.scale_scores else (1.0, "")
         config, slots = self._config, torch.arange(len(self._ids), device=ids.device)
         turns = Turns.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
         tracer.part = SEPARATOR.join(parts)
         is_pooled = self._mark_turns("message", "each token of the message", turns.is_pooled[0, 0], x)
-        heads, keys, values = [], dict[int, Matrix](), dict[int, Matrix]()
-        for head in range(attention.n_head):
-            tracer.part = SEPARATOR.join([*parts, *[f"head {head + 1}"] * (attention.n_head > 1)])
-            group = head // (attention.n_head // attention.kv_heads)
+        kept = turns.keep(torch.eye(len(self._ids), device=ids.device).expand(*turns.kept.shape, -1))[0]  # [G, T, T]
+        heads, scored, keys, values = [], [], dict[int, Matrix](), dict[int, Matrix]()
+        names = [[f"head {head + 1}"] * (attention.n_head > 1) for head in range(attention.n_head)]
+        groups = [head // (attention.n_head // attention.kv_heads) for head in range(attention.n_head)]
+        for head, group in enumerate(groups):
+            tracer.part = SEPARATOR.join([*parts, *names[head]])
             part, shared = (slice(one * width, (one + 1) * width) for one in (head, group))
             if group not in keys:
                 about = "A key for each token: what it says of its turn."
@@ -347,7 +349,7 @@ class _Stack:
                     x, attention.value, "V", "values", "W_V", "b_V", about, weight=f"{weight}.value", part=shared
                 )
                 which = f"token {group + 1} of the message, or its last so far,"
-                is_kept = self._mark_turns("kept", which, turns.is_kept[0, group], x)
+                is_kept = self._mark_turns("kept", which, kept[group], x)
                 about = "The value of a turn is that of one token: each head keeps another one of the first."
                 value = tracer.multiply(is_kept, value, None, "values of turns", "V'", about)
                 about = "No turn has a value of zeros."
@@ -362,11 +364,21 @@ class _Stack:
             key = self._place(keys[group], attention.key_norm, f"{weight}.key_norm", None, "keys")
             turned = Matrix(f"{key.name}ᵀ", key.values.t(), (), key.rows)
             about = "How much each token (row) looks at each turn up to a token (column): query times key."
-            scores = tracer.multiply(query, turned, None, "scores", "S", about, divisor=divisor, written=written)
-            scores = tracer.mask_turns(scores, turns.ends[0, 0], "mask", "M")
-            about = "Each row becomes positive numbers that sum to 1: the attention weights."
-            weights = tracer.softmax(scores, "softmax", "A", about)
-            about = "Each token gets a mixture of the turns' values, in the proportions of its attention weights."
+            name = "S" if attention.n_head == 1 else f"S{head + 1}"
+            scored.append(tracer.multiply(query, turned, None, "scores", name, about, divisor=divisor, written=written))
+        tracer.part = SEPARATOR.join(parts)
+        about = "All heads look at the same turn: the one that they together find."
+        scores = scored[0] if len(scored) == 1 else tracer.add(scored, "sum of the heads", "S", about)
+        about = "A score for each token of its own: how little it needs any turn."
+        none = tracer.linear(
+            x, attention.no_turn, "N", "no turn needed", "W_n", "b_n", about, weight=f"{weight}.no_turn"
+        )
+        scores = tracer.mask_turns(none, scores, turns.ends[0, 0], "mask", "M")
+        about = "Each row becomes positive numbers that sum to 1: the attention weights."
+        weights = tracer.softmax(scores, "softmax", "A", about)
+        about = "Each token gets a mixture of the turns' values, in the proportions of its attention weights."
+        for head, group in enumerate(groups):
+            tracer.part = SEPARATOR.join([*parts, *names[head]])
             name = "Z" if attention.n_head == 1 else f"Z{head + 1}"
             heads.append(tracer.multiply(weights, values[group], None, "weighted sum", name, about))
         return self._join(heads, attention, weight, parts)

@@ -172,7 +172,8 @@ class Turns(NamedTuple):
     """Which of S slots belong to the turns of T positions: what `TurnAttention` needs to know of a conversation."""
 
     is_pooled: Tensor  # [B, 1, T, T]: tokens of the same turn's message, up to the position
-    is_kept: Tensor  # [B, G, T, T]: the token of that message that head g keeps: the (g + 1)-th, or the last so far
+    kept: Tensor  # [B, G, T]: which of T is the token of that message that head g keeps: the (g + 1)-th, or the last so
+    # far; below 0: it is before the T positions, or there is none
     goes_on: Tensor  # [B, 1, T, 1]: whether the turn began before the T positions
     before: Tensor  # [B]: the slot before the T positions; 0 if there is none
     ends: Tensor  # [B, 1, T, S]: the last tokens of earlier turns
@@ -187,22 +188,31 @@ class Turns(NamedTuple):
         slots = slots.expand(ids.shape[0], -1)  # [B, T]; no `len`, which an exporter would take for a constant
         begins, order = ids == turn_token, torch.arange(ids.shape[1], device=ids.device)  # [B, S], [S]
         turns = begins.long().cumsum(1)  # [B, S]: their numbers
-        turn, before = turns.gather(1, slots), (slots[:, :1] - 1).clamp(min=0)  # [B, T], [B, 1]
-        is_same = (turn.unsqueeze(2) == turns.unsqueeze(1)) & (order <= slots.unsqueeze(2))  # [B, T, S]
-        is_message = ~(is_same & (ids == reply_token).unsqueeze(1)).any(-1) & ~begins.gather(1, slots)  # [B, T]
-        number = is_same.long().sum(-1) - (turn > 0).long()  # [B, T]: of the token in its turn, from 1 on
-        is_pooled = is_same.gather(2, slots.unsqueeze(1).expand(-1, slots.shape[1], -1)) & is_message.unsqueeze(1)
-        is_last = ~F.pad(is_message[:, 1:], (0, 1)).unsqueeze(1) | (slots.unsqueeze(1) == slots.unsqueeze(2))
-        kept = torch.arange(1, heads + 1, device=ids.device).view(-1, 1, 1)  # [G, 1, 1]
-        number = number[:, None, None]  # [B, 1, 1, T]
-        is_kept = is_pooled.unsqueeze(1) & ((number == kept) | ((number < kept) & is_last.unsqueeze(1)))
+        table = torch.full_like(F.pad(turns, (0, 1)), -1)  # [B, S + 1]
+        begin = table.scatter(1, turns * begins, torch.where(begins, order, -1)).gather(1, turns)  # [B, S]
+
+        def since_then(counts: Tensor) -> Tensor:
+            return counts - counts.gather(1, begin.clamp(min=0)) * (begin >= 0)
+
+        is_message = ~begins & (since_then((ids == reply_token).long().cumsum(1)) == 0)  # [B, S]
+        turn, first = turns.gather(1, slots), slots[:, :1]  # [B, T], [B, 1]
+        count = since_then(is_message.long().cumsum(1)).gather(1, slots)  # [B, T]: tokens of the message so far
+        head = torch.arange(1, heads + 1, device=ids.device).view(-1, 1)  # [G, 1]
+        kept = (begin.gather(1, slots) - first).unsqueeze(1) + head.minimum(count.unsqueeze(1))  # [B, G, T]
+        is_same = (turn.unsqueeze(2) == turn.unsqueeze(1)) & (slots.unsqueeze(1) <= slots.unsqueeze(2))  # [B, T, T]
+        before = (first - 1).clamp(min=0)  # [B, 1]
         return cls(
-            is_pooled=is_pooled.unsqueeze(1),
-            is_kept=is_kept,
-            goes_on=((turn == turns.gather(1, before)) & (slots[:, :1] > 0))[:, None, :, None],
+            is_pooled=(is_same & is_message.gather(1, slots).unsqueeze(1)).unsqueeze(1),
+            kept=kept.masked_fill(count.unsqueeze(1) == 0, -1),
+            goes_on=((turn == turns.gather(1, before)) & (first > 0))[:, None, :, None],
             before=before[:, 0],
             ends=(F.pad(begins[:, 1:], (0, 1)).unsqueeze(1) & (order < slots.unsqueeze(2))).unsqueeze(1),
         )
+
+    def keep(self, value: Tensor) -> Tensor:
+        """[B, G, T, K], of tokens → [B, G, T, K], of the kept tokens of their turns; zeros where there is none."""
+        kept = self.kept.unsqueeze(-1)  # [B, G, T, 1]
+        return value.gather(2, kept.clamp(min=0).expand(-1, -1, -1, value.shape[-1])) * (kept >= 0)
 
 
 class Attention(nn.Module):
@@ -282,15 +292,17 @@ class TurnAttention(Attention):
 
     The key of a turn is the sum over its message of the tokens' keys, each times a gate from 0 to 1, as words are
     pooled to sentences in Yang et al. 2016, §2.2. A query is that sum of the current turn, plus the token's own query:
-    so a question finds the message that shares a word with it. The value in key head g is that of the message's
+    so a question finds the message that shares a word with it. The scores of all heads are added up, so that all look
+    at the same turn: heads that disagreed would mix the words of two. The value in key head g is that of the message's
     (g + 1)-th token, so that all heads together know how a quote begins; a shorter message gives its last one. There
-    are no positions. Attention may go to no turn, whose score is 0 and value zeros.
+    are no positions. Attention may go to no turn, whose score is linear in the token, and whose value is zeros.
     """
 
     def __init__(self, config: ModelConfig, layer: int = 0) -> None:
         super().__init__(config, layer)
         qkv_bias = config.bias if config.qkv_bias is None else config.qkv_bias
         self.turn_gate = nn.Linear(config.d_model, config.kv_heads, bias=qkv_bias)
+        self.no_turn = nn.Linear(config.d_model, 1, bias=qkv_bias)
 
     def forward(
         self,
@@ -312,7 +324,7 @@ class TurnAttention(Attention):
             assert positions is not None
             key, value = cache.update(self.layer, key, value, positions)
             key, value = key[:, :, :num_slots].to(query.dtype), value[:, :, :num_slots].to(query.dtype)
-        weights = self.weigh(query, key, turns)  # [B, H, T, S]
+        weights = self.weigh(x, query, key, turns)  # [B, 1, T, S]
         if self.training:
             weights = dropout(weights, self.dropout)
         out = (weights @ self._per_head(value)).transpose(1, 2).flatten(2)  # [B, T, H·K]
@@ -323,22 +335,23 @@ class TurnAttention(Attention):
         query = self.query(x).unflatten(2, (self.n_head, -1)).transpose(1, 2)
         key, value = (part(x).unflatten(2, (self.kv_heads, -1)).transpose(1, 2) for part in (self.key, self.value))
         gates = self.turn_gate(x).sigmoid().transpose(1, 2).unsqueeze(-1)  # [B, G, T, 1]
-        key, value = turns.is_pooled.to(key.dtype) @ (key * gates), turns.is_kept.to(value.dtype) @ value
+        key, value = turns.is_pooled.to(key.dtype) @ (key * gates), turns.keep(value)
         if cache is not None:
             rows = torch.arange(len(x), device=x.device)
             earlier = (
                 one[self.layer, rows, :, turns.before].unsqueeze(2).to(x.dtype) for one in (cache.keys, cache.values)
             )
-            is_earlier = turns.goes_on & ~turns.is_kept.any(-1, keepdim=True)  # [B, G, T, 1]
+            is_earlier = turns.goes_on & (turns.kept < 0).unsqueeze(-1)  # [B, G, T, 1]
             key, value = key + turns.goes_on * next(earlier), value + is_earlier * next(earlier)
         return query + self._per_head(key), key, value
 
-    def weigh(self, query: Tensor, key: Tensor, turns: Turns) -> Tensor:
-        """Return the weights [B, H, T, S] of the slots where turns end; what is left of 1 goes to no turn."""
+    def weigh(self, x: Tensor, query: Tensor, key: Tensor, turns: Turns) -> Tensor:
+        """Return the weights [B, 1, T, S] of the slots where turns end; what is left of 1 goes to no turn."""
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        scores = query @ self._per_head(key).transpose(2, 3) * self.scale
-        return F.pad(scores.masked_fill(~turns.ends, float("-inf")), (1, 0)).softmax(dim=-1)[..., 1:]
+        query, key = query.transpose(1, 2).flatten(2), self._per_head(key).transpose(1, 2).flatten(2)  # [B, T, H·K]
+        scores = (query @ key.transpose(1, 2) * self.scale).masked_fill(~turns.ends[:, 0], float("-inf"))
+        return torch.cat((self.no_turn(x), scores), dim=-1).softmax(dim=-1)[..., 1:].unsqueeze(1)
 
     def _per_head(self, x: Tensor) -> Tensor:
         """[B, G, S, K] → [B, H, S, K]."""

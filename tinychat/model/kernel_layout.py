@@ -83,7 +83,7 @@ def _stack_names(config: ModelConfig, stack: str, n_layer: int) -> Iterator[str]
         yield f"{stack}.position.table.weight"
     for layer in range(n_layer):
         block = f"{stack}.blocks.{layer}"
-        parts = ("query", "key", "value", *["turn_gate"] * (layer == config.turn_layer))
+        parts = ("query", "key", "value", *["turn_gate", "no_turn"] * (layer == config.turn_layer))
         yield from _attention_names(config, f"{block}.attention", parts)
         if stack == "decoder" and config.encoder_decoder:
             yield from _attention_names(config, f"{block}.cross_attention", ("query",), ("key", "value"))

@@ -84,6 +84,7 @@ def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Ite
         if layer == config.turn_layer:
             qkv_bias = config.bias if config.qkv_bias is None else config.qkv_bias
             yield from _linear(f"{block}.attention.sublayer.turn_gate", width, config.kv_heads, qkv_bias)
+            yield from _linear(f"{block}.attention.sublayer.no_turn", width, 1, qkv_bias)
         if name == "decoder" and config.encoder_decoder:
             yield from _attention(config, f"{block}.cross_attention")
         if config.feed_forward != "none":

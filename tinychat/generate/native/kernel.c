@@ -808,39 +808,8 @@ static void pool_turn(
     }
 }
 
-/* Attend from one query to the turns that are over, at the last slot of each, or to none, whose score is 0. */
-static void attend_to_turns(
-    const Model *model, const Layer *layer, const Row *row, const float *blocks, const float *query, float *scores,
-    float *out) {
-    const int32_t *ids = row->sequence->ids;
-    const int width = model->d_head;
-    const float scale = model->config.scale_scores ? 1 / sqrtf(width) : 1;
-    float key[model->wide_head] __attribute__((aligned(64)));
-    float highest = 0;
-    for (int slot = 0; slot < row->position; slot++) {
-        if (ids[slot + 1] != model->config.turn_token) continue;
-        const float *from = blocks + slot / LANES * model->block_step + slot % LANES;
-        for (int k = 0; k < width; k++) key[k] = from[k * LANES];
-        if (model->config.qk_norm) normalize_head(&model->config, &layer->of_keys, key);
-        scores[slot] = 0;
-        for (int k = 0; k < width; k++) scores[slot] += query[k] * key[k];
-        scores[slot] *= scale;
-        highest = fmaxf(highest, scores[slot]);
-    }
-    float total = (float)portable_exp(-highest);
-    for (int k = 0; k < width; k++) out[k] = 0;
-    for (int slot = 0; slot < row->position; slot++) {
-        if (ids[slot + 1] != model->config.turn_token) continue;
-        const float *value = blocks + slot / LANES * model->block_step + width * LANES + slot % LANES * model->wide_head;
-        const float share = (float)portable_exp(scores[slot] - highest);
-        total += share;
-        for (int k = 0; k < width; k++) out[k] += share * value[k];
-    }
-    for (int k = 0; k < width; k++) out[k] /= total;
-}
-
-/* Do a thread's share of attention to turns over all heads and runs. */
-static void turn_attention(Model *model, int thread, int layer, float *scores) {
+/* Do a thread's share of the keys and values of turns, over all heads and runs, and add the keys to the queries. */
+static void pool_turns(Model *model, int thread, int layer) {
     const Config *config = &model->config;
     const Layer *own = &model->layers[layer];
     const int width = model->d_head, group = config->n_head / config->n_kv_head;
@@ -854,16 +823,72 @@ static void turn_attention(Model *model, int thread, int layer, float *scores) {
         for (int index = run->first; index < run->first + run->count; index++) {
             const Row *row = &model->row[index];
             float *qkv = model->qkv + (int64_t)index * qkv_stride;
-            float *key = qkv + key_offset + head * width;
-            pool_turn(model, row, head, blocks, qkv[gate_offset + head], key, qkv + value_offset + head * width);
-            store_key_and_value(model, blocks, row->position, key, qkv + value_offset + head * width);
+            float *key = qkv + key_offset + head * width, *value = qkv + value_offset + head * width;
+            pool_turn(model, row, head, blocks, qkv[gate_offset + head], key, value);
+            store_key_and_value(model, blocks, row->position, key, value);
             for (int i = 0; i < group; i++) {
                 float *query = qkv + (head * group + i) * width;
                 for (int k = 0; k < width; k++) query[k] += key[k];
                 if (config->qk_norm) normalize_head(config, &own->of_queries, query);
-                attend_to_turns(
-                    model, own, row, blocks, query, scores,
-                    model->attended + (int64_t)index * model->wide_heads + (head * group + i) * width);
+            }
+        }
+    }
+}
+
+/* Add the scores of a head, for the turns that are over, at the last slot of each. */
+static void score_turns(
+    const Model *model, const Layer *layer, const Row *row, const float *blocks, const float *query, float *scores) {
+    const int width = model->d_head;
+    const float scale = model->config.scale_scores ? 1 / sqrtf(width) : 1;
+    float key[model->wide_head] __attribute__((aligned(64)));
+    for (int slot = 0; slot < row->position; slot++) {
+        if (row->sequence->ids[slot + 1] != model->config.turn_token) continue;
+        const float *from = blocks + slot / LANES * model->block_step + slot % LANES;
+        float score = 0;
+        for (int k = 0; k < width; k++) key[k] = from[k * LANES];
+        if (model->config.qk_norm) normalize_head(&model->config, &layer->of_keys, key);
+        for (int k = 0; k < width; k++) score += query[k] * key[k];
+        scores[slot] += score * scale;
+    }
+}
+
+/* Make scores of turns weights; what is left of 1 is that of no turn. */
+static void weigh_turns(const Model *model, const Row *row, float no_turn, float *scores) {
+    const int32_t *next = row->sequence->ids + 1, turn_token = model->config.turn_token;
+    float highest = no_turn;
+    for (int slot = 0; slot < row->position; slot++)
+        if (next[slot] == turn_token) highest = fmaxf(highest, scores[slot]);
+    float total = (float)portable_exp(no_turn - highest);
+    for (int slot = 0; slot < row->position; slot++)
+        if (next[slot] == turn_token) total += scores[slot] = (float)portable_exp(scores[slot] - highest);
+    for (int slot = 0; slot < row->position; slot++) scores[slot] /= total;
+}
+
+/* Do a thread's share of attention to turns, row by row: a row's heads all look at the same turn, by the sum of their
+   scores. */
+static void turn_attention(Model *model, int thread, int layer, float *weights) {
+    const Config *config = &model->config;
+    const Layer *own = &model->layers[layer];
+    const int width = model->d_head, group = config->n_head / config->n_kv_head;
+    const int qkv_stride = own->query_key_value.vectors * LANES;
+    const int no_turn = (config->n_head + 2 * config->n_kv_head) * width + config->n_kv_head;
+    for (int index = slice(model->rows, thread, model->threads); index < slice(model->rows, thread + 1, model->threads); index++) {
+        const Row *row = &model->row[index];
+        const float *qkv = model->qkv + (int64_t)index * qkv_stride;
+        for (int slot = 0; slot < row->position; slot++) weights[slot] = 0;
+        for (int head = 0; head < config->n_head; head++) {
+            const float *blocks = blocks_of(model, row->sequence->cache, layer, head / group);
+            score_turns(model, own, row, blocks, qkv + head * width, weights);
+        }
+        weigh_turns(model, row, qkv[no_turn], weights);
+        for (int head = 0; head < config->n_head; head++) {
+            float *out = model->attended + (int64_t)index * model->wide_heads + head * width;
+            const float *blocks = blocks_of(model, row->sequence->cache, layer, head / group);
+            for (int k = 0; k < width; k++) out[k] = 0;
+            for (int slot = 0; slot < row->position; slot++) {
+                if (row->sequence->ids[slot + 1] != config->turn_token) continue;
+                const float *value = blocks + slot / LANES * model->block_step + width * LANES + slot % LANES * model->wide_head;
+                for (int k = 0; k < width; k++) out[k] += weights[slot] * value[k];
             }
         }
     }
@@ -1032,8 +1057,13 @@ static void run_layers(Model *model, int thread) {
         }
         const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
         project(model, thread, i, x);
-        if (i == config->turn_layer) turn_attention(model, thread, i, scores);
-        else self_attention(model, thread, i, scores);
+        if (i == config->turn_layer) {
+            pool_turns(model, thread, i);
+            barrier(model, thread);
+            turn_attention(model, thread, i, scores);
+        } else {
+            self_attention(model, thread, i, scores);
+        }
         barrier(model, thread);
         add_attended(model, thread, &layer->output);
         after_sublayer(model, thread, &layer->before_attention);
@@ -2156,7 +2186,7 @@ static void split_matrix(Model *model, Matrix *matrix, int parts, const int *row
 /* Read a matrix whose rows are those of several tensors: all weights come first, then all biases. */
 static void read_matrix(
     Reader *reader, Model *model, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
-    const Tensor *tensors[4];
+    const Tensor *tensors[5];
     matrix->columns = columns;
     matrix->precision = precision;
     for (int part = 0; part < parts; part++) {
@@ -2169,7 +2199,7 @@ static void read_matrix(
     matrix->shares = calloc((size_t)model->max_threads + 1, sizeof *matrix->shares);
     if (!matrix->panels || !matrix->shares) reader->failed = 1;
     if (reader->failed) return;
-    if (parts > 1 && has_whole_heads(model, parts == 4)) split_matrix(model, matrix, parts, rows);
+    if (parts > 1 && has_whole_heads(model, parts > 3)) split_matrix(model, matrix, parts, rows);
     else split_matrix(model, matrix, 1, &matrix->rows);
     for (int i = 0; i < matrix->shares[model->max_threads]; i++)
         if (matrix->panels[i].weights) fill_panel(matrix, &matrix->panels[i], tensors, rows);
@@ -2372,8 +2402,9 @@ static void read_layers(Reader *reader, Model *model, const Config *config) {
     for (int i = 0; i < config->n_layer && !reader->failed; i++) {
         Layer *layer = &model->layers[i];
         read_norm(reader, &layer->before_attention, width);
-        const int parts = i == config->turn_layer ? 4 : 3; /* with gates */
-        read_matrix(reader, model, &layer->query_key_value, width, precision, parts, (int[]){heads, keys, keys, config->n_kv_head});
+        const int parts = i == config->turn_layer ? 5 : 3; /* with gates and the score of no turn */
+        read_matrix(
+            reader, model, &layer->query_key_value, width, precision, parts, (int[]){heads, keys, keys, config->n_kv_head, 1});
         if (config->qk_norm) {
             read_norm(reader, &layer->of_queries, model->d_head);
             read_norm(reader, &layer->of_keys, model->d_head);
