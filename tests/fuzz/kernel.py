@@ -26,7 +26,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
     {"previous_token_embeddings": 3, "bigram_embedding": True, "norm": "layernorm", "d_model": 40},
     {"ngram_order": 4, "n_head": 4, "feed_forward": "relu2"},
-    {"turn_attention": True, "turn_token": 3, "reply_token": 5, "position": "sinusoidal"},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5, "position": "sinusoidal", "n_kv_head": 1, "bias": True},
     {"qk_norm": False, "final_norm": False, "d_ff": 100, "head_bias": True, "feed_forward": "swiglu"},
     {"position": "learned", "feed_forward": "gelu"},
     {"d_head": 10, "qk_norm_affine": True, "attention_window": 5, "window_pattern": "GL", "rotary_fraction": 0.4},

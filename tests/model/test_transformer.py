@@ -39,7 +39,7 @@ VARIANTS = [
     {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
     {"previous_token_embeddings": 3, "bigram_embedding": True, "norm_affine": True},
     {"ngram_order": 4, "previous_token_embeddings": 1},
-    {"turn_attention": True, "turn_token": 3, "reply_token": 5},
+    {"turn_attention": True, "turn_token": 3, "reply_token": 5, "n_head": 4, "n_kv_head": 2, "qkv_bias": True},
     {"qk_norm": False, "final_norm": False, "d_ff": 12},
 ]
 

@@ -54,7 +54,7 @@ def watch_attention(
 def _show_on_kept_tokens(attention: TurnAttention, x: Tensor, turns: Turns) -> Tensor:
     """Return the weights [B, H, T, T] of turns at the tokens that heads keep; what goes to no turn, at the query."""
     query, key, _ = attention.pool(x, turns)
-    weights = attention.weigh(x, query, key, turns)  # [B, 1, T, T], at the last token of each turn
+    weights = attention.weigh(x, query, key, turns).unsqueeze(1)  # [B, 1, T, T], at the last token of each turn
     is_kept = turns.keep(torch.eye(x.shape[1], device=x.device).expand(*turns.kept.shape, -1))  # [B, G, T, T]
     shown = weights @ is_kept.repeat_interleave(attention.n_head // attention.kv_heads, dim=1).to(weights.dtype)
     return shown + torch.diag_embed(1 - shown.sum(-1))

@@ -152,7 +152,7 @@ class Tracer:
         return self.record(name, formula, about, [scores], ["→"], output, derive)
 
     def mask_turns(self, none: Matrix, scores: Matrix, ends: Tensor, name: str, out: str) -> Matrix:
-        """Put the scores of no turn [T, 1] before scores [T, T]; set those to −∞ where `ends` [T, T] is False."""
+        """Put the scores of “no turn” [T, 1] before scores [T, T], which become −∞ where `ends` [T, T] is False."""
         values = torch.cat((none.values, scores.values.masked_fill(~ends, -math.inf)), dim=1)  # [T, 1 + T]
 
         def derive(row: int, column: int) -> Derivation:
@@ -163,7 +163,7 @@ class Tracer:
             return Derivation(value if is_end else -math.inf, text, reads=(None, (row, column - 1)))
 
         labels = ["no turn", *(scores.columns or map(str, range(1, scores.shape[1] + 1)))]
-        formula = f"{out} = {none.name} beside {scores.name}, the latter -∞ where no turn ends before the query"
+        formula = f"{out} = {none.name} beside {scores.name}, which is -∞ except at the ends of earlier turns"
         about = "Whole turns are looked at, at their last tokens, and only those that are over; or no turn."
         output = Matrix(out, values, scores.rows, labels)
         return self.record(name, formula, about, [none, scores], [",", "→"], output, derive)

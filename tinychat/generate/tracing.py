@@ -322,7 +322,7 @@ class _Stack:
         config, slots = self._config, torch.arange(len(self._ids), device=ids.device)
         turns = Turns.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
         tracer.part = SEPARATOR.join(parts)
-        is_pooled = self._mark_turns("message", "each token of the message", turns.is_pooled[0, 0], x)
+        is_pooled = self._mark_turns("message", "each token of the message", turns.is_pooled[0], x)
         kept = turns.keep(torch.eye(len(self._ids), device=ids.device).expand(*turns.kept.shape, -1))[0]  # [G, T, T]
         heads, scored, keys, values = [], [], dict[int, Matrix](), dict[int, Matrix]()
         names = [[f"head {head + 1}"] * (attention.n_head > 1) for head in range(attention.n_head)]
@@ -352,7 +352,7 @@ class _Stack:
                 is_kept = self._mark_turns("kept", which, kept[group], x)
                 about = "The value of a turn is that of one token: each head keeps another one of the first."
                 value = tracer.multiply(is_kept, value, None, "values of turns", "V'", about)
-                about = "No turn has a value of zeros."
+                about = "“No turn” has a value of zeros."
                 values[group] = tracer.put_zeros_first(value, "no turn", "no turn", "V''", about)
             about = "A query for each token: what it looks for."
             query = tracer.linear(
@@ -363,17 +363,15 @@ class _Stack:
             query = self._place(query, attention.query_norm, f"{weight}.query_norm", None, "queries")
             key = self._place(keys[group], attention.key_norm, f"{weight}.key_norm", None, "keys")
             turned = Matrix(f"{key.name}ᵀ", key.values.t(), (), key.rows)
-            about = "How much each token (row) looks at each turn up to a token (column): query times key."
+            about = "How well each turn up to a token (column) fits what the head looks for: query times key."
             name = "S" if attention.n_head == 1 else f"S{head + 1}"
             scored.append(tracer.multiply(query, turned, None, "scores", name, about, divisor=divisor, written=written))
         tracer.part = SEPARATOR.join(parts)
         about = "All heads look at the same turn: the one that they together find."
         scores = scored[0] if len(scored) == 1 else tracer.add(scored, "sum of the heads", "S", about)
-        about = "A score for each token of its own: how little it needs any turn."
-        none = tracer.linear(
-            x, attention.no_turn, "N", "no turn needed", "W_n", "b_n", about, weight=f"{weight}.no_turn"
-        )
-        scores = tracer.mask_turns(none, scores, turns.ends[0, 0], "mask", "M")
+        about = "Each token has a score for “no turn”: the higher, the less it needs one."
+        none = tracer.linear(x, attention.no_turn, "N", "no turn", "W_n", "b_n", about, weight=f"{weight}.no_turn")
+        scores = tracer.mask_turns(none, scores, turns.ends[0], "mask", "M")
         about = "Each row becomes positive numbers that sum to 1: the attention weights."
         weights = tracer.softmax(scores, "softmax", "A", about)
         about = "Each token gets a mixture of the turns' values, in the proportions of its attention weights."

@@ -171,12 +171,13 @@ def _(x: Tensor, threshold: int) -> Tensor:
 class Turns(NamedTuple):
     """Which of S slots belong to the turns of T positions: what `TurnAttention` needs to know of a conversation."""
 
-    is_pooled: Tensor  # [B, 1, T, T]: tokens of the same turn's message, up to the position
-    kept: Tensor  # [B, G, T]: which of T is the token of that message that head g keeps: the (g + 1)-th, or the last so
-    # far; below 0: it is before the T positions, or there is none
+    is_pooled: Tensor  # [B, T, T]: tokens of the same turn's message, up to the position
+    # [B, G, T]: the index of the token that head g keeps: the (g + 1)-th of that message, or its last so far; below 0:
+    # it is before the T positions, or there is none
+    kept: Tensor
     goes_on: Tensor  # [B, 1, T, 1]: whether the turn began before the T positions
     before: Tensor  # [B]: the slot before the T positions; 0 if there is none
-    ends: Tensor  # [B, 1, T, S]: the last tokens of earlier turns
+    ends: Tensor  # [B, T, S]: the last tokens of earlier turns
 
     @classmethod
     def find(cls, ids: Tensor, slots: Tensor, turn_token: int, reply_token: int, heads: int) -> Self:
@@ -188,10 +189,12 @@ class Turns(NamedTuple):
         slots = slots.expand(ids.shape[0], -1)  # [B, T]; no `len`, which an exporter would take for a constant
         begins, order = ids == turn_token, torch.arange(ids.shape[1], device=ids.device)  # [B, S], [S]
         turns = begins.long().cumsum(1)  # [B, S]: their numbers
-        table = torch.full_like(F.pad(turns, (0, 1)), -1)  # [B, S + 1]
+        table = torch.full_like(F.pad(turns, (0, 1)), -1)  # [B, S + 1]: the slot where each turn begins
+        # What no turn begins with writes −1 for turn 0, which begins before all slots. ONNX has no `cummax` for this.
         begin = table.scatter(1, turns * begins, torch.where(begins, order, -1)).gather(1, turns)  # [B, S]
 
         def since_then(counts: Tensor) -> Tensor:
+            """[B, S], from the first slot on → [B, S], from the beginning of the turn on."""
             return counts - counts.gather(1, begin.clamp(min=0)) * (begin >= 0)
 
         is_message = ~begins & (since_then((ids == reply_token).long().cumsum(1)) == 0)  # [B, S]
@@ -202,15 +205,15 @@ class Turns(NamedTuple):
         is_same = (turn.unsqueeze(2) == turn.unsqueeze(1)) & (slots.unsqueeze(1) <= slots.unsqueeze(2))  # [B, T, T]
         before = (first - 1).clamp(min=0)  # [B, 1]
         return cls(
-            is_pooled=(is_same & is_message.gather(1, slots).unsqueeze(1)).unsqueeze(1),
+            is_pooled=is_same & is_message.gather(1, slots).unsqueeze(1),
             kept=kept.masked_fill(count.unsqueeze(1) == 0, -1),
             goes_on=((turn == turns.gather(1, before)) & (first > 0))[:, None, :, None],
             before=before[:, 0],
-            ends=(F.pad(begins[:, 1:], (0, 1)).unsqueeze(1) & (order < slots.unsqueeze(2))).unsqueeze(1),
+            ends=F.pad(begins[:, 1:], (0, 1)).unsqueeze(1) & (order < slots.unsqueeze(2)),
         )
 
     def keep(self, value: Tensor) -> Tensor:
-        """[B, G, T, K], of tokens → [B, G, T, K], of the kept tokens of their turns; zeros where there is none."""
+        """[B, G, T, K], of tokens → [B, G, T, K], of the kept tokens of their turns; zeros where `kept` is below 0."""
         kept = self.kept.unsqueeze(-1)  # [B, G, T, 1]
         return value.gather(2, kept.clamp(min=0).expand(-1, -1, -1, value.shape[-1])) * (kept >= 0)
 
@@ -294,8 +297,9 @@ class TurnAttention(Attention):
     pooled to sentences in Yang et al. 2016, §2.2. A query is that sum of the current turn, plus the token's own query:
     so a question finds the message that shares a word with it. The scores of all heads are added up, so that all look
     at the same turn: heads that disagreed would mix the words of two. The value in key head g is that of the message's
-    (g + 1)-th token, so that all heads together know how a quote begins; a shorter message gives its last one. There
-    are no positions. Attention may go to no turn, whose score is linear in the token, and whose value is zeros.
+    (g + 1)-th token, so that all heads together know how a quote begins; a shorter message gives its last one. Query
+    heads that share a key head gather the same. There are no positions. Attention may go to no turn, whose score is
+    linear in the token, and whose value is zeros.
     """
 
     def __init__(self, config: ModelConfig, layer: int = 0) -> None:
@@ -324,10 +328,10 @@ class TurnAttention(Attention):
             assert positions is not None
             key, value = cache.update(self.layer, key, value, positions)
             key, value = key[:, :, :num_slots].to(query.dtype), value[:, :, :num_slots].to(query.dtype)
-        weights = self.weigh(x, query, key, turns)  # [B, 1, T, S]
+        weights = self.weigh(x, query, key, turns)  # [B, T, S]
         if self.training:
             weights = dropout(weights, self.dropout)
-        out = (weights @ self._per_head(value)).transpose(1, 2).flatten(2)  # [B, T, H·K]
+        out = weights @ self._per_head(value).transpose(1, 2).flatten(2)  # [B, T, H·K]
         return out if self.output is None else self.output(out)
 
     def pool(self, x: Tensor, turns: Turns, cache: KVCache | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -335,7 +339,8 @@ class TurnAttention(Attention):
         query = self.query(x).unflatten(2, (self.n_head, -1)).transpose(1, 2)
         key, value = (part(x).unflatten(2, (self.kv_heads, -1)).transpose(1, 2) for part in (self.key, self.value))
         gates = self.turn_gate(x).sigmoid().transpose(1, 2).unsqueeze(-1)  # [B, G, T, 1]
-        key, value = turns.is_pooled.to(key.dtype) @ (key * gates), turns.keep(value)
+        joined = turns.is_pooled.to(key.dtype) @ (key * gates).transpose(1, 2).flatten(2)  # [B, T, G·K]
+        key, value = joined.unflatten(2, (self.kv_heads, -1)).transpose(1, 2), turns.keep(value)
         if cache is not None:
             rows = torch.arange(len(x), device=x.device)
             earlier = (
@@ -346,12 +351,14 @@ class TurnAttention(Attention):
         return query + self._per_head(key), key, value
 
     def weigh(self, x: Tensor, query: Tensor, key: Tensor, turns: Turns) -> Tensor:
-        """Return the weights [B, 1, T, S] of the slots where turns end; what is left of 1 goes to no turn."""
+        """Return the weights [B, T, S] of the slots where turns end; what is left of 1 goes to no turn."""
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        query, key = query.transpose(1, 2).flatten(2), self._per_head(key).transpose(1, 2).flatten(2)  # [B, T, H·K]
-        scores = (query @ key.transpose(1, 2) * self.scale).masked_fill(~turns.ends[:, 0], float("-inf"))
-        return torch.cat((self.no_turn(x), scores), dim=-1).softmax(dim=-1)[..., 1:].unsqueeze(1)
+        group = self.n_head // self.kv_heads  # of heads that share a key: their queries are added up
+        query = torch.stack([query[:, one::group] for one in range(group)]).sum(0)  # [B, G, T, K]
+        query, key = (one.transpose(1, 2).flatten(2) for one in (query, key))  # [B, T, G·K], [B, S, G·K]
+        scores = (query @ key.transpose(1, 2) * self.scale).masked_fill(~turns.ends, float("-inf"))  # [B, T, S]
+        return torch.cat((self.no_turn(x), scores), dim=-1).softmax(dim=-1)[..., 1:]
 
     def _per_head(self, x: Tensor) -> Tensor:
         """[B, G, S, K] → [B, H, S, K]."""

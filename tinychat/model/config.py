@@ -351,8 +351,8 @@ def _block(config: ModelConfig, *, is_decoder: bool, of_turns: bool) -> Iterator
     if config.qk_norm and config.qk_norm_affine:
         parameters += 2 * config.head_width * (1 + (bias and config.norm == "layernorm"))
     if of_turns:
-        gates = (config.kv_heads + 1) * (width + (bias if config.qkv_bias is None else config.qkv_bias))
-        attention = Layer("attention", "TurnAttention", f"{heads}, to turns", shape, parameters + gates)
+        own = (config.kv_heads + 1) * (width + (bias if config.qkv_bias is None else config.qkv_bias))
+        attention = Layer("attention", "TurnAttention", f"{heads}, to turns", shape, parameters + own)
     local = "" if config.attention_window is None else f", window of {config.attention_window}"
     if local and "G" in config.window_pattern:
         local += f" in layers {config.window_pattern}"

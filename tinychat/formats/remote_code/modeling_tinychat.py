@@ -123,10 +123,7 @@ class Attention(nn.Module):
 
 
 class TurnAttention(Attention):
-    """Attention to whole turns that are over, or to none: keys are gated sums, values of one token.
-
-    All heads look at the same turn, by the sum of their scores.
-    """
+    """Attention to whole turns that are over, or to none: keys are gated sums, values of one token."""
 
     def __init__(self, config: TinychatConfig, layer: int) -> None:
         super().__init__(config, layer)
@@ -165,10 +162,11 @@ class TurnAttention(Attention):
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)  # [B, H, S, K]
         scores = self.query_norm(query + key[:, :, -time:]) @ self.key_norm(key).transpose(2, 3) * self.scale
-        scores = scores.sum(1, keepdim=True)  # [B, 1, T, S]
+        scores = scores.sum(1, keepdim=True)  # [B, 1, T, S]: all heads look at the same turn
         ends = F.pad(begins[:, 1:], (0, 1)) & is_token  # [B, S]: the last token of a turn
         is_over = ends[:, None, None, :] & (slots < slots[-time:].unsqueeze(-1))  # [B, 1, T, S]
-        scores = torch.cat((self.no_turn(x).unsqueeze(1), scores.masked_fill(~is_over, float("-inf"))), dim=-1)
+        scores = scores.masked_fill(~is_over, float("-inf"))
+        scores = torch.cat((self.no_turn(x).unsqueeze(1), scores), dim=-1)  # [B, 1, T, 1 + S]
         out = (scores.softmax(-1)[..., 1:] @ value).transpose(1, 2).flatten(2)  # [B, T, H · K]
         return out if self.output is None else self.output(out)
 

@@ -835,36 +835,45 @@ static void pool_turns(Model *model, int thread, int layer) {
     }
 }
 
-/* Add the scores of a head, for the turns that are over, at the last slot of each. */
+/* Write the slots where the turns end that are over at a row; return their number. */
+static int find_ends(const Model *model, const Row *row, int *ends) {
+    int count = 0;
+    for (int slot = 0; slot < row->position; slot++)
+        if (row->sequence->ids[slot + 1] == model->config.turn_token) ends[count++] = slot;
+    return count;
+}
+
+/* Add the scores that turns have in a key head, from the queries of all heads that share it. */
 static void score_turns(
-    const Model *model, const Layer *layer, const Row *row, const float *blocks, const float *query, float *scores) {
-    const int width = model->d_head;
+    const Model *model, const Layer *layer, const float *blocks, const float *queries, const int *ends, int count,
+    float *scores) {
+    const int width = model->d_head, group = model->config.n_head / model->config.n_kv_head;
     const float scale = model->config.scale_scores ? 1 / sqrtf(width) : 1;
-    float key[model->wide_head] __attribute__((aligned(64)));
-    for (int slot = 0; slot < row->position; slot++) {
-        if (row->sequence->ids[slot + 1] != model->config.turn_token) continue;
-        const float *from = blocks + slot / LANES * model->block_step + slot % LANES;
+    float query[width], key[model->wide_head] __attribute__((aligned(64)));
+    for (int k = 0; k < width; k++) {
+        query[k] = 0;
+        for (int i = 0; i < group; i++) query[k] += queries[i * width + k];
+    }
+    for (int turn = 0; turn < count; turn++) {
+        const float *from = blocks + ends[turn] / LANES * model->block_step + ends[turn] % LANES;
         float score = 0;
         for (int k = 0; k < width; k++) key[k] = from[k * LANES];
         if (model->config.qk_norm) normalize_head(&model->config, &layer->of_keys, key);
         for (int k = 0; k < width; k++) score += query[k] * key[k];
-        scores[slot] += score * scale;
+        scores[turn] += score * scale;
     }
 }
 
 /* Make scores of turns weights; what is left of 1 is that of no turn. */
-static void weigh_turns(const Model *model, const Row *row, float no_turn, float *scores) {
-    const int32_t *next = row->sequence->ids + 1, turn_token = model->config.turn_token;
+static void weigh_turns(float no_turn, float *scores, int count) {
     float highest = no_turn;
-    for (int slot = 0; slot < row->position; slot++)
-        if (next[slot] == turn_token) highest = fmaxf(highest, scores[slot]);
+    for (int turn = 0; turn < count; turn++) highest = fmaxf(highest, scores[turn]);
     float total = (float)portable_exp(no_turn - highest);
-    for (int slot = 0; slot < row->position; slot++)
-        if (next[slot] == turn_token) total += scores[slot] = (float)portable_exp(scores[slot] - highest);
-    for (int slot = 0; slot < row->position; slot++) scores[slot] /= total;
+    for (int turn = 0; turn < count; turn++) total += scores[turn] = (float)portable_exp(scores[turn] - highest);
+    for (int turn = 0; turn < count; turn++) scores[turn] /= total;
 }
 
-/* Do a thread's share of attention to turns, row by row: a row's heads all look at the same turn, by the sum of their
+/* Do a thread's share of attention to turns, row by row: all heads of a row look at the same turn, by the sum of their
    scores. */
 static void turn_attention(Model *model, int thread, int layer, float *weights) {
     const Config *config = &model->config;
@@ -872,24 +881,26 @@ static void turn_attention(Model *model, int thread, int layer, float *weights) 
     const int width = model->d_head, group = config->n_head / config->n_kv_head;
     const int qkv_stride = own->query_key_value.vectors * LANES;
     const int no_turn = (config->n_head + 2 * config->n_kv_head) * width + config->n_kv_head;
+    int ends[model->slots];
     for (int index = slice(model->rows, thread, model->threads); index < slice(model->rows, thread + 1, model->threads); index++) {
         const Row *row = &model->row[index];
         const float *qkv = model->qkv + (int64_t)index * qkv_stride;
-        for (int slot = 0; slot < row->position; slot++) weights[slot] = 0;
-        for (int head = 0; head < config->n_head; head++) {
-            const float *blocks = blocks_of(model, row->sequence->cache, layer, head / group);
-            score_turns(model, own, row, blocks, qkv + head * width, weights);
+        const int count = find_ends(model, row, ends);
+        for (int turn = 0; turn < count; turn++) weights[turn] = 0;
+        for (int head = 0; head < config->n_kv_head; head++) {
+            const float *blocks = blocks_of(model, row->sequence->cache, layer, head);
+            score_turns(model, own, blocks, qkv + head * group * width, ends, count, weights);
         }
-        weigh_turns(model, row, qkv[no_turn], weights);
-        for (int head = 0; head < config->n_head; head++) {
-            float *out = model->attended + (int64_t)index * model->wide_heads + head * width;
-            const float *blocks = blocks_of(model, row->sequence->cache, layer, head / group);
+        weigh_turns(qkv[no_turn], weights, count);
+        for (int head = 0; head < config->n_kv_head; head++) {
+            float *out = model->attended + (int64_t)index * model->wide_heads + head * group * width;
+            const float *values = blocks_of(model, row->sequence->cache, layer, head) + width * LANES;
             for (int k = 0; k < width; k++) out[k] = 0;
-            for (int slot = 0; slot < row->position; slot++) {
-                if (row->sequence->ids[slot + 1] != config->turn_token) continue;
-                const float *value = blocks + slot / LANES * model->block_step + width * LANES + slot % LANES * model->wide_head;
-                for (int k = 0; k < width; k++) out[k] += weights[slot] * value[k];
+            for (int turn = 0; turn < count; turn++) {
+                const float *value = values + ends[turn] / LANES * model->block_step + ends[turn] % LANES * model->wide_head;
+                for (int k = 0; k < width; k++) out[k] += weights[turn] * value[k];
             }
+            for (int i = 1; i < group; i++) memcpy(out + i * width, out, (size_t)width * sizeof *out);
         }
     }
 }
@@ -2476,7 +2487,7 @@ void native_free_model(Model *model) {
 }
 
 static void allocate_buffers(Model *model, const Config *config, int threads, Reader *reader) {
-    const int qkv = (config->n_head + 2 * config->n_kv_head) * model->d_head + config->n_kv_head + LANES;
+    const int qkv = (config->n_head + 2 * config->n_kv_head) * model->d_head + config->n_kv_head + 1 + LANES;
     model->x = allocate((int64_t)MAX_ROWS * model->stride, sizeof(float));
     model->qkv = allocate((int64_t)MAX_ROWS * qkv, sizeof(float));
     model->attended = allocate((int64_t)MAX_ROWS * model->wide_heads, sizeof(float));
