@@ -18,7 +18,7 @@ from pathlib import Path
 
 from grammar import Dice, Lines, insert, is_reserved, listed, wordings
 
-from smalltalk import fun, messages, numbers, recall, stories, words
+from smalltalk import fun, messages, numbers, quotes, recall, stories, words
 from smalltalk.evidence import Evidence
 from smalltalk.situations import slots_of
 from smalltalk.talk import Talk, sentences
@@ -140,7 +140,7 @@ def recalled(dialogue: Dialogue, at: int) -> str:
     found = [
         ((len(answer & _stems(part)), len(asked & _stems(part)), turn), part)
         for turn, (earlier, _) in enumerate(dialogue[:at])
-        for part in recall.parts(earlier)
+        for part in quotes.parts(earlier)
         if '"' not in part
     ]
     (shared, _, _), part = max(found, default=((0, 0, 0), ""))
@@ -155,7 +155,7 @@ def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
     if slots_of(reply) & set(MADE) or (not kind and all(_COUNTS[one] >= KEPT_FROM for one in (first, *rest))):
         return reply
     if not kind:
-        return messages.answer(said, least=LEAST_SUPPORT) if not _asks(said) else _answer_question(said)
+        return messages.answer(said) if not _asks(said) else _answer_question(said)
     before = dialogue[at - 1][0] if at else ""
     own = "" if held_out else kind
     is_clear = kind not in messages.MOODS or _CLEAR.match(first)
@@ -237,9 +237,9 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
         typed = said.lower() if is_lowered else said
         if part := recalled(dialogue, at):
             quoted = insert(part.lower() if is_lowered else part, values)
-            if not any(quoted in turn.user for turn in talk.turns) or recall.is_quoted(quoted, talk):
+            if not any(quoted in turn.user for turn in talk.turns) or quotes.is_quoted(quoted, talk):
                 continue  # it answers by a message that was left out, or was asked for before
-            talk.add_typed(typed, recall.ANSWER, values | {"v": quoted})
+            talk.add_typed(typed, quotes.ANSWER, values | {"v": quoted})
         elif stock := _reply(talk.dice, dialogue, at, held_out=talk.held_out):
             talk.add_typed(typed, stock, values)
             talk.turns[-1] = talk.turns[-1]._replace(

@@ -77,6 +77,13 @@ TESTING, LONGEST_TEST, ASKS_OFTEN = 0.3, 14, 0.5
 """probability that the person tests how much is remembered; then the conversation has up to so many turns, and at each
 they ask back with the last probability"""
 
+ASIDES, ASIDES_TOLD = 0.12, 0.08
+"""probabilities that a word on the last reply stands before what is said next, and something told before a request"""
+REQUESTED = frozenset(
+    scene.topic for module in (fun, word_games, numbers, facts, unknown, wishes, stories) for scene in module.SCENES
+)
+"""topics of which the person's turns are questions and requests"""
+
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
 
@@ -144,11 +151,17 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
             to_tell.is_told = True
             talk.topic = f"memory: {to_tell.kind.key}"
             memory.tell(talk, to_tell.kind)
-        elif not recall.ask(talk) and not reactions.react(talk):
-            scene = SCENES[dice.weighted(WEIGHTS)]
-            while scene.topic in LIGHT and situations.mood_of(talk) in situations.SAD:
+        else:
+            if talk.turns and dice.chance(ASIDES):
+                talk.aside = messages.aside(talk)
+            if not recall.ask(talk) and not reactions.react(talk):
                 scene = SCENES[dice.weighted(WEIGHTS)]
-            _play(talk, scene)
+                while scene.topic in LIGHT and situations.mood_of(talk) in situations.SAD:
+                    scene = SCENES[dice.weighted(WEIGHTS)]
+                if scene.topic in REQUESTED and dice.chance(ASIDES_TOLD):
+                    talk.aside = messages.statement(talk)
+                _play(talk, scene)
+            talk.aside = ""
     return talk.turns
 
 

@@ -1,8 +1,9 @@
 """Memory within a conversation: facts that people tell about themselves and later ask for.
 
 A `Kind` of fact defines how it is told, asked for and answered. The bot repeats values exactly as the person typed
-them, so that a small model learns to copy; many names are made of syllables, so that it can't memorize them. The
-wordings are in `memory.toml`.
+them, so that a small model learns to copy; many names are made of syllables, so that it can't memorize them. Asked for
+anything but their name, it quotes the message, as it does with all that is told (see `quotes.py`): one way to answer,
+and a copy of few words goes wrong more often than one of the whole. The wordings are in `memory.toml`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from grammar import Lines, a
 
 from smalltalk import messages, situations, tastes, words
+from smalltalk.quotes import ANSWER, quote
 from smalltalk.talk import Scene, Scenes, Talk
 
 
@@ -128,10 +130,17 @@ def tell(talk: Talk, kind: Kind) -> None:
     lead, end = _in_passing(talk, wording) if talk.dice.chance(IN_PASSING) else ("", "")
     talk.add_wording(wording, kind.acknowledgements, values, templates, lead=lead, end=end)
     talk.facts[kind.key] = talk.turns[-1].values["v"]
+    _keep(talk, kind)
     if talk.left > 1 and talk.dice.chance(0.13):
         old, talk.facts[kind.key] = talk.facts[kind.key], _new_value(talk, kind)
         replies = (*kind.acknowledgements, "(Sorry|Ah|Oh), <v>, not <o>. Noted!")
         talk.turn(tuple(_TABLES["correct"]), replies, v=talk.facts[kind.key], o=old, p=pet)
+        _keep(talk, kind)
+
+
+def _keep(talk: Talk, *kinds: Kind) -> None:
+    """Keep the last message as the one that told the facts."""
+    talk.told_in |= {kind.key: talk.turns[-1].user for kind in kinds}
 
 
 def tell_and_ask_back(talk: Talk) -> None:
@@ -146,6 +155,7 @@ def tell_and_ask_back(talk: Talk) -> None:
     replies = [line.replace("THING", thing) for line in _TABLES["mine"]]
     talk.add_wording(wording, replies, {"v": _new_value(talk, kind), "own": own, "reason": reason}, ())
     talk.facts[kind.key] = talk.turns[-1].values["v"]
+    _keep(talk, kind)
     ask_some(talk, [kind])
 
 
@@ -170,6 +180,7 @@ def tell_two(talk: Talk) -> None:
     told = [line.replace("MORE", more) for line in _TABLES["two"]]
     replies = [line.replace("ANSWER", answer) for line in _TABLES["two_noted"]]
     talk.turn(told, replies, n=name, v=value, p=pet)
+    _keep(talk, kind)
     ask_some(talk, [NAME, kind])
 
 
@@ -194,6 +205,7 @@ def tell_several(talk: Talk) -> None:
     replies = [reply for reply in _TABLES["met"] if situations.slots_of(reply) <= values.keys()]
     talk.add_wording(wording, replies or ("I see! Thank you for telling me.",), values, _TABLES["several"])
     talk.facts |= {_key(slot): value for slot, value in values.items()}
+    _keep(talk, *kinds.values())
     ask_some(talk, [kinds[slot] for slot in values])
 
 
@@ -204,7 +216,16 @@ def _key(slot: str) -> str:
 
 def ask(talk: Talk, kind: Kind) -> None:
     """Add a question for a fact told earlier."""
-    talk.ask(kind.ask, kind.answer, v=talk.facts[kind.key], p=talk.facts.get("pet kind", ""))
+    _answer(talk, kind.ask, kind)
+
+
+def _answer(talk: Talk, question: Lines, kind: Kind) -> None:
+    """Add a question that is answered by a fact: their name, or the message that told anything else."""
+    values = {"v": talk.facts[kind.key], "p": talk.facts.get("pet kind", "")}
+    if kind is NAME or kind.key not in talk.told_in:  # `others` told it
+        talk.ask(question, kind.answer, **values)
+    else:
+        talk.ask(question, ANSWER, **values | {"v": quote(talk.told_in[kind.key], values["v"])})
 
 
 def never_told(talk: Talk) -> None:
@@ -230,7 +251,7 @@ def summarize(talk: Talk) -> None:
     known = [kind for kind in KINDS if kind.key in talk.facts and kind.key not in ("pet", "number", "word")]
     if known:
         kind = talk.dice.choice(known)
-        talk.ask(_TABLES["about_me"], kind.answer, v=talk.facts[kind.key])
+        _answer(talk, _TABLES["about_me"], kind)
     else:
         talk.ask(_TABLES["about_me"], _TABLES["nothing"])
 

@@ -26,7 +26,9 @@ OPENING_ONLY = 0.1
 SUPPORTED = 0.33
 """probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
 reply takes a side: see evidence.py"""
-JOINED, MOOD_JOINED = 0.12, 0.1
+GUESSED = 0.6
+"""the same for a text of no known kind; of those held out, 81 % are then of the likeliest kind"""
+JOINED, MOOD_JOINED = 0.15, 0.1
 """probabilities that a question or a request, or news of a mood, follows a short statement in the same message"""
 GREETED, SIGHED, GREETED_BACK = 0.2, 0.1, 0.7
 """probabilities that a statement at the beginning follows a greeting or a sigh, and that the greeting is returned"""
@@ -88,7 +90,9 @@ REMARKS = frozenset(_TABLES["remarks"])
 ASKING = frozenset(_TABLES["asking"])
 """kinds of questions and requests: they decide what to reply, whatever was said before them"""
 WANTING = frozenset(_TABLES["wanting"])
-"""kinds that keep a reply of their own, however weak the evidence, and are drawn twice as often"""
+"""kinds that are drawn twice as often"""
+SUGGESTED = frozenset(_TABLES["suggested"])
+"""those of them that hear a suggestion, which fits nothing else: without evidence, what fits any plea for advice"""
 MADE: dict[str, Callable[[Talk], str]] = {
     "want_joke": lambda talk: "{0.question} {0.answer}".format(fun.new_joke(talk)),
     "want_riddle": lambda talk: fun.RIDDLE.replace("<text>", fun.new_riddle(talk).text),
@@ -101,6 +105,8 @@ GREETINGS: list[str] = _TABLES["greeted"]
 SIGHS: list[str] = _TABLES["sighed"]
 FAREWELLS: list[str] = _TABLES["farewells"]
 THANKS: list[str] = _TABLES["thanks"]
+REACTIONS: list[str] = _TABLES["reactions"]
+"""what people say of a reply before they go on in the same message"""
 _ASKS = re.compile(
     r"(?i)((who|what|wat|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|wont|have|has|should|"
     r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"
@@ -143,6 +149,9 @@ HELD_OUT_STATEMENTS, TRAINED_STATEMENTS = (
     for messages in (HELD_OUT_MESSAGES, TRAINED)
 )
 HELD_OUT_REMARKS, TRAINED_REMARKS = (_statements(messages, "told") for messages in (HELD_OUT_MESSAGES, TRAINED))
+HELD_OUT_REQUESTS, TRAINED_REQUESTS = (
+    [message for message in messages if message.kind in ASKED] for messages in (HELD_OUT_MESSAGES, TRAINED)
+)
 HELD_OUT_GOODBYES, TRAINED_GOODBYES = (
     [message.text for message in messages if message.kind == "bye"] for messages in (HELD_OUT_MESSAGES, TRAINED)
 )
@@ -180,11 +189,11 @@ def odds(found: dict[str, float], kind: str) -> float:
     return sum(found[one] for one in sorted(ALIKE.get(kind, {kind})))
 
 
-def answer(text: str, *, least: float = SUPPORTED) -> Lines:
-    """Return what to reply to a statement of no known kind: as the likeliest demands, if its probability is `least`."""
+def answer(text: str) -> Lines:
+    """Return what to reply to a statement of no known kind: as the likeliest demands, if it is likely enough."""
     found = kinds_of(text)
     likeliest = max(sorted(MOODS | REMARKS), key=found.__getitem__)
-    if found[likeliest] < least:
+    if found[likeliest] < GUESSED:
         return NEUTRAL_REPLIES
     return f"{KINDS[likeliest].opening} {KINDS[likeliest].more}"
 
@@ -203,6 +212,9 @@ def reply_to(dice: Dice, message: Message, *, held_out: bool) -> Lines:
             return NEUTRAL_REPLIES
         if message.kind in ASKING:
             return UNKNOWN_REPLIES
+        if message.kind in SUGGESTED:
+            kind = KINDS["advice"]
+            return f"{kind.opening} {kind.more}"
     if dice.chance(OPENING_ONLY) and message.kind not in {"despair", "ask_self", *WITH_VARIANTS}:
         return kind.opening
     return replies_to(message.text, message.kind)
@@ -217,15 +229,23 @@ def _fits(kind: str, talk: Talk) -> bool:
     return bool(talk.turns) or kind not in LATER
 
 
+def aside(talk: Talk) -> str:
+    """Return a word on the last reply, behind which the person goes on in the same message."""
+    return choose(talk.dice, REACTIONS)
+
+
+def statement(talk: Talk, *, of_no_mood: bool = False) -> str:
+    """Return something short that the person tells before they go on in the same message."""
+    if of_no_mood:
+        told = talk.dice.choice(HELD_OUT_REMARKS if talk.held_out else TRAINED_REMARKS)
+    else:
+        told = talk.dice.choice(HELD_OUT_STATEMENTS if talk.held_out else TRAINED_STATEMENTS)
+    return told if told[-1] in "!)" else told + talk.dice.choice((".", ".", ",", "..."))
+
+
 def _after_statement(talk: Talk, text: str, *, of_no_mood: bool = False) -> str:
     """Return the text behind a short statement."""
-    if of_no_mood:
-        statement = talk.dice.choice(HELD_OUT_REMARKS if talk.held_out else TRAINED_REMARKS)
-    else:
-        statement = talk.dice.choice(HELD_OUT_STATEMENTS if talk.held_out else TRAINED_STATEMENTS)
-    if statement[-1] in "!)":
-        return f"{statement} {text}"
-    return statement + talk.dice.choice((". ", ". ", ", ", "... ")) + text
+    return f"{statement(talk, of_no_mood=of_no_mood)} {text}"
 
 
 def leave(talk: Talk) -> None:
@@ -243,6 +263,13 @@ def leave(talk: Talk) -> None:
     if re.search(r"\b(gn|(good ?|)night|sleep well|bed)\b", farewell, re.IGNORECASE):
         opening = "Good night(!|, and sleep well!|, and take care!)"
     talk.add_message(text, f"{opening} {kind.more}")
+
+
+def request(talk: Talk) -> None:
+    """Add a question or a request, and a reply of its kind."""
+    requests = HELD_OUT_REQUESTS if talk.held_out else TRAINED_REQUESTS
+    message = talk.dice.choice(requests)
+    talk.add_message(message.text, reply_to(talk.dice, message, held_out=talk.held_out), kind=message.kind)
 
 
 def say(talk: Talk) -> None:

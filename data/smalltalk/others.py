@@ -1,7 +1,8 @@
 """Who is who and what was said: people and pets whom the user tells of, facts of the user; told, corrected, asked for.
 
 The wordings are tables in `others.toml`. Two or three are told of at once, often alike, so that only whom or what a
-question names tells them apart; other topics come between.
+question names tells them apart; other topics come between. What is asked for is answered by a quote of the message that
+told it, if that names what the question does not.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from grammar import choose
 
 from smalltalk import fun, numbers, situations, words
+from smalltalk.quotes import ANSWER, quote
 from smalltalk.situations import slots_of
 from smalltalk.talk import TRIES, Scene, Scenes, Talk, is_held_out
 
@@ -68,7 +70,7 @@ DEEDS = [
 ]
 ABOUTS = [(of, _lines(say), reply) for of, say, reply in _TABLES["abouts"]]
 FACTS = [Fact(bool(both), *lines) for both, *lines in _TABLES["facts"]]
-PAIRS = _TABLES["pairs"]
+PAIRS, OWN_AND_FRIEND = _TABLES["pairs"], _TABLES["own_and_friend"]
 FORMS = {"she": ("she", "her", "her"), "he": ("he", "him", "his"), "it": ("it", "it", "its")}
 TITLES = {"she": ("mrs ", "ms "), "he": ("mr ",)}
 GIVEN = {"noun", "x", "xs", "o", "y", "ys", "Y", "my", "your", "they", "They", "them", "their", "Their", "is", "n", "m"}
@@ -80,7 +82,8 @@ SAID = (
     *(line for entry in (*MENTIONS, *ABOUTS) for line in entry[1]),
     *(line for deed in DEEDS for line in (*deed.tell, *deed.ask)),
     *(line for fact in FACTS for line in (*fact.tell, *fact.ask, *fact.correct)),
-    *(line for entry in PAIRS for line in (*entry[0], *(line for lines, _ in entry[2:] for line in lines))),
+    *(line for tell, _, *questions in PAIRS for lines in (tell, *questions) for line in lines),
+    *(line for lines in (OWN_AND_FRIEND[0], *(ask for ask, _ in OWN_AND_FRIEND[2:])) for line in lines),
     *OWN["told"],
     *OWN["asked"],
 )
@@ -102,7 +105,10 @@ class Person:
     nickname: str = ""
     start: int = 0
     """number of turns before this one was told of"""
-    told: list[tuple[Deed, Values]] = field(default_factory=list)
+    told: list[tuple[Deed, Values, str]] = field(default_factory=list)
+    """what was told, its values and the message"""
+    named_in: str = ""
+    """the message that told the name"""
 
 
 def _filled(lines: Lines, values: Values) -> list[str]:
@@ -200,7 +206,7 @@ class World:
             values["known"] = ""
         return values | ({"n": one.name} if one.name else {}) | ({"m": one.nickname} if one.nickname else {})
 
-    def say(self, said: Lines, replies: Lines, values: Values, *, is_open: bool = False) -> Values | None:
+    def say(self, said: Lines, replies: Lines | str, values: Values, *, is_open: bool = False) -> Values | None:
         """Add a turn, if there are lines with these values; `is_open`: other slots of what is said get new ones."""
         lines = list(said) if is_open else _filled(said, values)
         if not lines or not self.talk.left:
@@ -210,6 +216,9 @@ class World:
             if is_held_out(SAID, wording) == self.talk.held_out:
                 break
         values = self.values(wording, values) if is_open else values
+        if isinstance(replies, str):
+            self.talk.add_wording(wording, replies, values, SAID)
+            return values
         possible = _filled(replies, values)
         if "x" in values and "known" not in values and not slots_of(wording) & PRONOUNS:
             possible = [reply for reply in possible if not slots_of(reply) & PRONOUNS] or possible
@@ -218,24 +227,36 @@ class World:
         self.talk.add_wording(wording, possible, values, SAID)
         return values
 
+    def quote(self, asked: Lines, message: str, answer: str, values: Values) -> None:
+        """Add a question that is answered by a quote of a message, which holds the answer."""
+        self.say(asked, ANSWER, values | {"v": quote(message, answer)})
+
     def tell_name(self, one: Person, lines: Lines, replies: Lines) -> None:
         """Add a turn in which a name is told, and perhaps a correction or a nickname."""
         talk, dice = self.talk, self.dice
         one.name = self.name()
         if one.of == "titled" and dice.chance(0.35):
             one.name = talk.word(dice.choice(TITLES[one.they])) + one.name
-        said_before = {slot: value for _, values in one.told for slot, value in values.items()}
+        said_before = {slot: value for _, values, _ in one.told for slot, value in values.items()}
         said = self.say(lines, replies, said_before | self.forms(one, "noun") | {"n": one.name}, is_open=True)
+        message = self.talk.turns[-1].user if said else ""
+        one.named_in = message
         new = (said or {}).keys() - GIVEN
         told = [deed for deed in DEEDS if deed.of == one.of and set() < slots_of(deed.answer) - GIVEN <= new]
-        one.told += [(deed, dict(said or {})) for deed in told if deed not in [known for known, _ in one.told]]
+        known = [deed for deed, *_ in one.told]
+        one.told += [(deed, dict(said or {}), message) for deed in told if deed not in known]
         self.last = one
         if said and talk.left > 1 and dice.chance(CORRECTED):
             wrong, one.name = one.name, self.name()
-            self.say(NAMING["correct"], NAMING["corrected"], self.forms(one, "noun") | {"m": wrong})
+            self.correct_name(one, wrong)
         elif said and talk.left > 2 and dice.chance(0.06):
             one.nickname = self.name()
             self.say(NAMING["nick"], NAMING["nicked"], self.forms(one, "noun"))
+
+    def correct_name(self, one: Person, wrong: str) -> None:
+        """Add a turn that corrects a name."""
+        self.say(NAMING["correct"], NAMING["corrected"], self.forms(one, "noun") | {"m": wrong})
+        one.named_in = self.talk.turns[-1].user
 
     def introduce(self, one: Person) -> None:
         """Tell of somebody: with the name, before it, or without it."""
@@ -247,6 +268,7 @@ class World:
                 one.name = self.name()
                 self.people.append(one)
                 self.tell(one, how="both")
+                one.named_in = talk.turns[-1].user
                 return
             self.tell_name(one, NAMING["wrong" if dice.chance(0.06) else "noun"], named)
             self.people.append(one)
@@ -276,7 +298,7 @@ class World:
 
     def tell(self, one: Person, how: str = "", deed: Deed | None = None) -> None:
         """Add a turn in which somebody is, has or did something; with a chance that tinychat takes it for the user."""
-        known = [told for told, _ in one.told]
+        known = [told for told, *_ in one.told]
         kind = one.of if one.of in ("pet", "lost") else "person"
         fitting = [deed for deed in DEEDS if deed not in known and deed.of in (kind, "any" if kind != "lost" else "")]
         if not fitting:
@@ -288,7 +310,8 @@ class World:
         values = self.say(lines, MISREADINGS if is_misread else deed.reply, given, is_open=True)
         self.last, self.fresh = one, len(self.talk.turns)
         if values:
-            one.told.append((deed, {slot: value for slot, value in values.items() if slot not in GIVEN}))
+            found = {slot: value for slot, value in values.items() if slot not in GIVEN}
+            one.told.append((deed, found, self.talk.turns[-1].user))
         if values and is_misread:
             again = self.forms(one, "name" if one.name and self.dice.chance(0.5) else "noun")
             replies = [line for line in deed.reply if not line.startswith("<")] or ["Tell me more!"]
@@ -336,17 +359,17 @@ class World:
         elif one is self.last and not self.foreign and dice.chance(0.06):
             self.say(ASKING["mean"], ASKING["meant"], given)
         else:
-            self.say(ASKING["name"], ASKING["answer"], given)
+            self.quote(ASKING["name"], one.named_in, one.name, given)
             if self.talk.left > 1 and dice.chance(0.05):
                 wrong, one.name = one.name, self.name()
-                self.say(NAMING["correct"], NAMING["corrected"], self.forms(one, "noun") | {"m": wrong})
+                self.correct_name(one, wrong)
         self.last = one
 
     def ask_deed(self, one: Person) -> None:
         """Ask for something told of somebody."""
-        deed, values = self.dice.choice(one.told)
+        deed, values, message = self.dice.choice(one.told)
         given = values | self.forms(one)
-        is_shared = sum(deed is other for person in self.people for other, _ in person.told) > 1
+        is_shared = sum(deed is other for person in self.people for other, *_ in person.told) > 1
         lines = [line for line in deed.ask if not is_shared or slots_of(line) & {"x", "xs", "o"}]
         answers = [deed.answer, deed.answer]
         if (
@@ -364,7 +387,13 @@ class World:
         elif lines == list(deed.ask) and deed.answer.startswith("<y> ") and self.clear(one):
             lines = [line for line in lines if slots_of(line) & {"x", "xs", "o"}] or lines
             answers[1] = "<They> " + deed.answer[4:]
-        self.say(_filled(lines, given), answers, given)
+        naming = [line for line in lines if slots_of(line) & {"x", "xs", "o"}]
+        if naming and lines[0] not in ASKING["again"]:  # the message may say no more than "she"
+            told = (value for _, value in sorted(values.items()) if value and value in message)
+            value = next(told, one.name or given["noun"])
+            self.quote(_filled(naming, given), message, value, given)
+        else:
+            self.say(_filled(lines, given), answers, given)
         self.last = one
 
     def ask(self) -> None:
@@ -446,20 +475,25 @@ def pair(talk: Talk) -> None:
     if talk.left == 1:
         people(talk)
         return
-    tell, reply, *questions = dice.choice(PAIRS[:-1] if "name" in talk.facts else PAIRS)
+    is_own = "name" not in talk.facts and dice.chance(1 / (1 + len(PAIRS)))
+    tell, reply, *questions = OWN_AND_FRIEND if is_own else dice.choice(PAIRS)
     values = {slot: dice.choice(PEOPLE[slot]) for slot in ("she", "he")}
     while values["she"] == values["he"]:
         values["he"] = dice.choice(PEOPLE["he"])
     said = world.say(tell, reply, {slot: talk.word(noun) for slot, noun in values.items()}, is_open=True)
-    if said and tell is PAIRS[-1][0]:
+    if not said:
+        return
+    message = talk.turns[-1].user
+    if is_own:
         talk.facts["name"] = said["n"]
     if talk.left > 1 and dice.chance(BETWEEN):
         world.between()
-    for ask, answer in dice.sample(questions, len(questions)):
+    for question in dice.sample(questions, len(questions)):
+        ask, answers = question if is_own else (question, ANSWER)
         pronouns = world.foreign and any(word in world.foreign for word in (" she ", " he ", "her", "his"))
         lines = [line for line in ask if not pronouns or slots_of(line) or "my" in line.split()]
-        if said and talk.left:
-            world.say(lines or ask, answer, said)
+        if talk.left:
+            world.say(lines or ask, answers, said | {"v": quote(message, said["n"])})
 
 
 def facts(talk: Talk) -> None:
@@ -474,7 +508,7 @@ def facts(talk: Talk) -> None:
         return
     if "name" not in talk.facts and talk.left > 2 and dice.chance(0.25):
         _tell_own_name(world)
-    told: list[tuple[Fact, Values]] = []
+    told: list[tuple[Fact, Values, str]] = []
     while talk.left > 1 and (not told or (len(told) < 3 and dice.chance(0.5))):
         fact = told[-1][0] if told and dice.chance(0.15) else dice.choice(possible)
         values = world.say(fact.tell, fact.reply, {}, is_open=True)
@@ -485,15 +519,15 @@ def facts(talk: Talk) -> None:
             slot = min(slots_of(fact.correct[0]))
             values = world.values(f"<{slot}>", {key: value for key, value in values.items() if key != slot})
             world.say(fact.correct, (f"(Ah|Oh), <{slot}>, (noted|I see)!", f"(Sorry|All right): <{slot}>."), values)
-        told.append((fact, values))
+        told.append((fact, values, talk.turns[-1].user))
     while talk.left > 1 and dice.chance(BETWEEN):
         world.between()
     if talk.left > 1 and dice.chance(0.2):
         has_name = "name" in talk.facts
         values = {"n": talk.facts["name"]} if has_name else {}
         world.say(OWN["asked"], OWN["answer"] if has_name else OWN["unknown"], values)
-    for fact, values in dice.sample(told, len(told)):
-        alike = [other for other, _ in told if other is fact]
+    for fact, values, message in dice.sample(told, len(told)):
+        alike = [other for other, *_ in told if other is fact]
         lines = [line for line in fact.ask if slots_of(line)] if len(alike) > 1 else list(fact.ask)
         if lines and talk.left and dice.chance(0.85):
             is_last = fact is told[-1][0] and not world.foreign and talk.turns[-1].topic and len(told) == 1
@@ -504,7 +538,8 @@ def facts(talk: Talk) -> None:
                 ]
                 world.say(ASKING["again"][:3], again, values)
             else:
-                world.say(lines, fact.answer, values)
+                slot = min(slots_of(fact.answer[0]) & values.keys(), default="")
+                world.quote(lines, message, values.get(slot, ""), values)
 
 
 SCENES: Scenes = (

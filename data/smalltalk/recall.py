@@ -17,6 +17,7 @@ from typing import NamedTuple
 from grammar import is_reserved, listed
 
 from smalltalk import chatter, messages, others, words
+from smalltalk.quotes import ANSWER, SENTENCE, WORD, quote
 from smalltalk.situations import NEWS, SITUATIONS
 from smalltalk.talk import Scene, Scenes, Talk, Turn
 
@@ -30,13 +31,11 @@ SHORTEST, LONGEST = 4, 30
 """in words: a message that is asked for"""
 HELD_OUT = 25
 """one of the messages that questions are written for is held out, of so many"""
-SHORT, LONGEST_QUOTED = 20, 14
-"""in words: a text up to the first is quoted as a whole; of a longer one a sentence, and of a sentence longer than the
-second a clause"""
 QUIZZED, LONGEST_IN_QUIZ, WRITTEN_IN_QUIZ = (2, 8), 12, 0.4
 """of a quiz: least and most messages; words of the longest one; the probability that its questions are written"""
+ASKED_ELSE = 0.25
+"""probability that something else is asked before a question of a quiz"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
-ANSWER = 'You said: "<v>"'
 BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
 """verbs of the past, and what questions make of them (what did i buy?)"""
 PEOPLE, VAGUE, PLACES, STUDIES, TOWARDS, NO_OBJECT = (
@@ -71,10 +70,6 @@ _PERSONAL = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 _OWN_NAME = re.compile(r"(?i)\b(?:i'?m|i am|name is|name's|call me|called|it's|its) $")
-_ENDS = re.compile(r"^[ ,-]+|[^\w>%.!?]+$")
-_SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
-_CLAUSES = re.compile(rf",+ +| (?=(?:{'|'.join(listed(_TABLES['joins']))}) )", re.IGNORECASE)
-_WORD = re.compile(r"[\w'-]+")
 KINDS = (
     "about",
     "which",
@@ -147,7 +142,7 @@ def ask(talk: Talk) -> bool:
     if talk.to_ask and len(talk.turns) > 1 and (talk.left == 1 or talk.dice.chance(ASKED_NOW)):
         question, part = talk.to_ask.pop(talk.dice.below(len(talk.to_ask)))
         talk.topic = WRITTEN
-        talk.add_message(question, ANSWER, v=_unshouted(part))
+        talk.add_message(question, ANSWER, v=part)
         is_held_out = talk.held_out and question not in TRAINED_QUESTIONS
         talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
         return True
@@ -170,19 +165,14 @@ def ask(talk: Talk) -> bool:
     values = talk.dice.choice([values for one, values in questions if one == kind])
     talk.topic = TOPICS[kind]
     template = _TABLES[kind] if values.get("when") else _TABLES[kind].replace("( <when>|)", "")
-    talk.ask(template, ANSWER, **values, v=_unshouted(quote(values["text"], values["key"], values["sentence"])))
+    talk.ask(template, ANSWER, **values, v=quote(values["text"], values["key"], values["sentence"]))
     return True
-
-
-def is_quoted(part: str, talk: Talk) -> bool:
-    """Return whether a reply has quoted the part of a message, or what it is in, before."""
-    return any(part.lower() in turn.values["v"].lower() for turn in talk.turns if turn.replies == ANSWER)
 
 
 def _only_of(turn: Turn, talk: Talk) -> list[Question]:
     """Return questions for the message of a turn by words that no other message has."""
     others = " ".join(one.user for one in talk.turns if one is not turn and one.replies != ANSWER).lower()
-    said = set(_WORD.findall(others))
+    said = set(WORD.findall(others))
     return [(kind, values) for kind, values in _questions(turn.user) if values["key"] not in said]
 
 
@@ -202,8 +192,13 @@ def quiz(talk: Talk) -> None:
             reply = messages.reply_to(talk.dice, message, held_out=talk.held_out)
             talk.add_message(message.text, reply, kind=message.kind)
     talk.asks_back = 1.0
-    while talk.left and (ask(talk) or talk.to_ask):
-        pass
+    while talk.left:
+        if talk.dice.chance(ASKED_ELSE):  # else any question behind short messages would be one for them
+            talk.length += 1
+            talk.topic = messages.TOPIC
+            messages.request(talk)
+        elif not ask(talk) and not talk.to_ask:
+            break
     talk.length = len(talk.turns)
 
 
@@ -224,45 +219,12 @@ def _is_told(turn: Turn) -> bool:
     return SHORTEST <= count <= LONGEST and (turn.topic in TOLD or turn.kind in TOLD_KINDS)
 
 
-def _unshouted(text: str) -> str:
-    return text.lower() if text.isupper() else text
-
-
-def parts(text: str) -> list[str]:
-    """Return what may be quoted of a text: all, or sentences and clauses of a long one, as `_parts_of` gives them."""
-    if len(text.split()) <= SHORT:
-        return [_ENDS.sub("", text)]
-    return [part for found in _SENTENCE.finditer(text) for part in _parts_of(found[0])]
-
-
-def _parts_of(sentence: str) -> list[str]:
-    """Return a sentence of a long text, or the clauses of a long one, without marks at the ends."""
-    found = _CLAUSES.split(sentence) if len(sentence.split()) > LONGEST_QUOTED else [sentence]
-    return [_ENDS.sub("", part).rstrip(".!?") for part in found if _WORD.search(part)]
-
-
-def quote(text: str, answer: str, sentence: str = "") -> str:
-    """Return the part of a text in which the answer stands, or the answer itself if it reaches over several.
-
-    Args:
-        text: the message.
-        answer: words of it.
-        sentence: that of the message in which they stand, if they could stand in several.
-
-    Returns:
-        The message with the mark at its end, or of a long one the sentence or the clause.
-    """
-    whole = re.compile(rf"(?<![\w'-]){re.escape(answer)}(?![\w'-])", re.IGNORECASE)
-    among = _parts_of(sentence) if sentence and len(text.split()) > SHORT else parts(text)
-    return next((part for part in among if whole.search(part)), answer)
-
-
 @lru_cache(1 << 10)
 def _questions(text: str) -> list[Question]:
     """Return questions for a message; of their values, `key` is a word of `sentence`, which is one of the `text`."""
     questions: list[Question] = []
-    for sentence in _SENTENCE.findall(text):
-        said = [word.lower() for word in _WORD.findall(sentence)]
+    for sentence in SENTENCE.findall(text):
+        said = [word.lower() for word in WORD.findall(sentence)]
         while said and said[0] in LEADS:
             said = said[1:]
         line = " ".join(said)

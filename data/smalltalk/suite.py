@@ -13,7 +13,7 @@ from typing import Any
 
 from grammar import Dice, pattern
 
-from smalltalk import make, memory, messages, recall, words
+from smalltalk import make, memory, messages, quotes, recall, words
 from smalltalk.talk import Scene, Talk, Turn
 from smalltalk.wishes import WISHES, Wish
 
@@ -82,7 +82,7 @@ def matches_templates(turn: Turn) -> Check:
 
 
 REFUSAL = (
-    r"(?i)(don't|do not) know|know nothing|never (learned|heard|met)|can't (answer|say)|no idea|did not learn"
+    r"(?i)(?<!you )(don't|do not) know|know nothing|never (learned|heard|met)|can't (answer|say)|no idea|did not learn"
     r"|was not taught|be guessing|to guess|make something up|too (small|big)|(beyond|outside) (me|my|a tiny)|than fits"
     r"|left out that|(never|not) ha(d|ve) that"
 )
@@ -130,7 +130,7 @@ def recall_checks(group: str, topics: Container[str], count: int) -> Iterator[Ch
     """Yield checks for what was said in passing: the reply must quote the words that answer."""
     for turns in make.conversations(TRIES * count, SEED, held_out=True):
         for at, turn in enumerate(turns):
-            if turn.topic in topics and turn.replies == recall.ANSWER:
+            if turn.topic in topics and turn.replies == quotes.ANSWER:
                 said = [earlier.user for earlier in turns[: at + 1]]
                 quoted = {"v": turn.values["v"].rstrip(".!?")}  # with or without the mark at its end
                 yield {"group": group, "say": said, "pattern": f"(?i){pattern(('<v>',), quoted)}"}

@@ -103,6 +103,10 @@ class Talk:
         self.topic = ""
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
+        self.told_in: dict[str, str] = {}
+        """the messages that told facts, but for those that `others` told"""
+        self.aside = ""
+        """what stands before the next message, in the same line"""
         self.asks_back = asks_back
         self.to_ask: list[tuple[str, str]] = []
         """questions of `recall` still to be asked, each with the quote that answers it"""
@@ -160,7 +164,9 @@ class Talk:
         return wording
 
     def _add(self, text: str, assistant: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
-        text = write(self.dice, self.style, text.lstrip(", ") or text)  # a first option of a wording may be empty
+        text = text.lstrip(", ") or text  # a first option of a wording may be empty
+        text = write(self.dice, self.style, f"{self.aside} {text}" if self.aside else text)
+        self.aside = ""
         value = values.get("v", "")
         if value and text.startswith(capital := value[0].upper() + value[1:]) and wording.startswith("<v>"):
             values = values | {"v": capital}  # as the person typed it, so that the model learns to copy
