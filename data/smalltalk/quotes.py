@@ -46,10 +46,10 @@ def quote(text: str, answer: str, sentence: str = "") -> str:
     """
     whole = re.compile(rf"(?<![\w'-]){re.escape(answer)}(?![\w'-])", re.IGNORECASE)
     among = _parts_of(sentence) if sentence and len(text.split()) > SHORT else parts(text)
-    return unshouted(next((part for part in among if whole.search(part)), answer))
+    return _unshouted(next((part for part in among if whole.search(part)), answer))
 
 
-def unshouted(text: str) -> str:
+def _unshouted(text: str) -> str:
     """Return the text in lower case, if it is all in capitals."""
     return text.lower() if text.isupper() else text
 

@@ -242,6 +242,8 @@ def test_the_name_of_somebody_is_quoted_from_the_message_that_told_or_corrected_
                 asked += 1
                 told = [one.user.lower() for one in turns[:at] if turn.values["v"].lower() in one.user.lower()]
                 assert told, turns
+                if re.search(r"\b(name|called)\b", turn.wording):
+                    assert turn.values["n"].lower() in turn.values["v"].lower(), turns
     assert asked > 50
 
 
