@@ -88,7 +88,15 @@ def save(model: Transformer, folder: Path, precision: Precision = "f32") -> Mode
     return ModelInfo("small", folder, "completion", model.config.to_dict(), "char", 0)
 
 
-@pytest.mark.parametrize("options", [{}, {"tie_embeddings": True}, {"ngram_order": 4}, FOREIGN[1]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"previous_token_embeddings": 2},
+        {"tie_embeddings": True, "bigram_embedding": True},
+        {"ngram_order": 4},
+        FOREIGN[1],
+    ],
+)
 def test_matrices_that_are_stored_in_int8_are_read_without_loss(options: dict[str, Any], tmp_path: Path) -> None:
     model = make(**{"d_model": 72, "n_head": 4} | options)  # each row has a whole group and a part of one
     stored = save(model, tmp_path / "int8", "int8")

@@ -71,6 +71,26 @@ def test_matrices_in_int8_stand_for_steps_of_their_largest_weights(tmp_path: Pat
     assert map_tensors(path)[name].to_torch().equal(stored)
 
 
+@pytest.mark.parametrize("name", ["decoder.embedding", "encoder.earlier.11", "decoder.pairs"])
+def test_tables_of_embeddings_are_in_int8(tmp_path: Path, name: str) -> None:
+    path, name = tmp_path / "x.safetensors", f"{name}.weight"
+    table = torch.randn(7, 100, generator=torch.Generator().manual_seed(1))
+    path.write_bytes(pack_weights({name: table}, tied=False, precision="int8"))
+    stored = map_tensors(path)[name]
+    assert stored.largest is not None
+    assert (stored.to_torch() - table).abs().max() <= table.abs().max() / 127 / 2 * 1.0001
+
+
+def test_an_embedding_that_is_the_head_is_not_in_int8(tmp_path: Path) -> None:
+    path, matrix = tmp_path / "x.safetensors", torch.ones(7, 10)
+    names = ("decoder.embedding.weight", "head.weight", "encoder.embedding.weight")
+    path.write_bytes(pack_weights(dict.fromkeys(names, matrix), tied=True, precision="int8"))
+    tensors = map_tensors(path)
+    assert "head.weight" not in tensors
+    assert tensors["decoder.embedding.weight"].dtype == "F16"
+    assert tensors["encoder.embedding.weight"].largest is not None
+
+
 def write_int8(path: Path, name: str, largest: "torch.Tensor | None") -> Path:
     tensors = {name: torch.ones(2, 65, dtype=torch.int8)} | ({} if largest is None else {f"{name}.largest": largest})
     path.write_bytes(save(tensors))
@@ -82,7 +102,7 @@ def write_int8(path: Path, name: str, largest: "torch.Tensor | None") -> Path:
     [
         (UP, None, "is of type I8"),
         ("head.weight", torch.ones(2, 2), "is of type I8"),
-        ("decoder.embedding.weight", torch.ones(2, 2), "is of type I8"),  # the kernel reads no tables in int8
+        ("decoder.position.table.weight", torch.ones(2, 2), "is of type I8"),  # the kernel reads it as numbers
         (UP, torch.ones(2, 1), "has not one largest weight for each 64 columns of a row"),
         (UP, torch.ones(4), "has not one largest weight for each 64 columns of a row"),
         (UP, torch.ones(2, 2, dtype=torch.float16), "is of type I8"),

@@ -27,13 +27,14 @@ from tinychat.generate.native.build import Unavailable
 from tinychat.generate.native.engine import NativeEngine, choose_precision
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
-from tinychat.model.kernel_layout import EMBEDDING, PRECISIONS, has_whole_head
+from tinychat.model.kernel_layout import PRECISIONS, has_whole_head
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, map_weights, read_tokenizers
 from tinychat.store.runs import RunFolder
+from tinychat.store.weights import EMBEDDING
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Batch, Batches
 from tinychat.train.checkpoint import Publisher, State, save_checkpoint

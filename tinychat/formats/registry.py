@@ -149,7 +149,8 @@ FORMATS: Mapping[str, Format] = {
         _never, write=_write_tinychat,
     ),
     "tinychat-int8": Format(
-        "the same with the matrices of layers in 8 bits", _never, write=partial(_write_tinychat, precision="int8"),
+        "the same with the matrices of layers and the embeddings in 8 bits", _never,
+        write=partial(_write_tinychat, precision="int8"),
     ),
     "html": Format(
         "one file that anybody opens in a browser, where the model answers: no installation, no network",

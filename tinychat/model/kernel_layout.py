@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tinychat.model.config import ModelConfig
 from tinychat.store.packed_counts import PACKED
-from tinychat.store.weights import is_layer_matrix
+from tinychat.store.weights import EMBEDDING, is_layer_matrix
 
 DTYPES: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6, "F16": 7, "U8": 8}
 QUANTIZED = 3
@@ -21,7 +21,6 @@ STACKS: Mapping[str, int] = {"alone": 0, "decoder": 1, "encoder": 2}
 CONFIG = "26i3f"
 SMALL_VOCABULARY = 4096
 """Size of a vocabulary up to which the head is in f32 where the other matrices are in int8, as in kernel.c."""
-EMBEDDING = "decoder.embedding.weight"
 
 
 def pack_config(config: ModelConfig, precision: str) -> bytes:

@@ -1,7 +1,8 @@
 """Weight files (safetensors), which may hold the number of their training step, and snapshots of a run.
 
-The matrices of layers may be in int8, as the native engine computes with them: `X` holds steps up to ±127, and
-`X.largest`, of type F32, for each row and group of 64 columns the largest weight, which 127 steps stand for.
+The matrices of layers and the tables of embeddings may be in int8, the former as the native engine computes with them:
+`X` holds steps up to ±127, and `X.largest`, of type F32, for each row and group of 64 columns the largest weight, which
+127 steps stand for.
 """
 
 import ctypes
@@ -39,12 +40,13 @@ NUMPY_DTYPES: Mapping[str, str] = {
 }  # fmt: skip
 FLOATING = ("F32", "F16", "BF16")
 Precision = Literal["f32", "f16", "bf16", "int8"]
-"""Precision of floating-point weights in a file; int8 is for the matrices of layers, and all others are in f16: in int8
-the head alone costs `smalltalk` 0.0085 nats, and all layers together 0.0003."""
+"""Precision of floating-point weights in a file; int8 is for the matrices of layers and for embeddings, and all others
+are in f16: in int8 the head alone costs `smalltalk` 0.0085 nats, and all layers together 0.0003."""
 GROUP = 64
 """Columns of a row that share a scale in int8, as in kernel.c."""
 SMALLEST = 1e-36
 """Smallest weight of which a step can be told from none: groups without a larger one are 0 in int8."""
+EMBEDDING = "decoder.embedding.weight"
 STEPS, LARGEST = "I8", ".largest"
 """Dtype of a matrix in int8 in a file, and what the name of its largest weights ends with."""
 INFINITE_F16 = bytes((*range(0x7C, 0x80), *range(0xFC, 0x100)))
@@ -66,8 +68,8 @@ def pack_weights(
     """Serialize the `state_dict()` of a model, after a training step if that is known, as a safetensors file.
 
     If the head is `tied` to the embedding, their matrix is stored once. Floating-point tensors are stored in a
-    `precision`, but those beyond the range of f16 in f32; with int8, all but the matrices of layers are in f16. N-gram
-    counts are packed.
+    `precision`, but those beyond the range of f16 in f32; with int8, all but the matrices of layers and the tables of
+    embeddings are in f16, and so is a table that is the head's matrix, too. N-gram counts are packed.
     """
     import torch
     from safetensors.torch import save
@@ -75,7 +77,7 @@ def pack_weights(
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}.get(precision, torch.float16)
     state: dict[str, Tensor] = {}
     for name, value in weights.items():
-        if precision == "int8" and is_layer_matrix(name):
+        if precision == "int8" and may_be_int8(name) and not (tied and name == EMBEDDING):
             steps, largest = quantize(value.detach().to("cpu", torch.float32).numpy())
             state[name], state[name + LARGEST] = torch.from_numpy(steps), torch.from_numpy(largest)
             continue
@@ -84,7 +86,7 @@ def pack_weights(
         state[name] = (value.detach().to("cpu", torch.float32) if too_large else rounded).contiguous()
     if UNPACKED[0] in state:
         counts = {name: state.pop(name) for name in UNPACKED}
-        state |= pack_counts(counts, len(state["decoder.embedding.weight"]))
+        state |= pack_counts(counts, len(state[EMBEDDING]))
     if tied:
         del state["head.weight"]
     return bytes(save(state, metadata={"format": "pt"} | ({} if step is None else {"step": str(step)})))
@@ -93,6 +95,12 @@ def pack_weights(
 def is_layer_matrix(name: str) -> bool:
     """Return whether a tensor is a matrix of a layer, of attention or feed-forward."""
     return ".sublayer." in name and name.endswith(".weight") and not name.endswith("_norm.weight")
+
+
+def may_be_int8(name: str) -> bool:
+    """Return whether a tensor may be in int8 in a file: a matrix of a layer, or a table of embeddings of tokens."""
+    is_table = re.search(r"\.(embedding|earlier\.\d+|pairs)\.weight$", name) is not None
+    return is_table or is_layer_matrix(name)
 
 
 def quantize(matrix: "npt.NDArray[np.float32]") -> "tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]":
@@ -319,7 +327,7 @@ def _is_supported(name: str, header: Mapping[str, Any]) -> bool:
 
 def _may_be_steps(name: str, header: Mapping[str, Any]) -> bool:
     largest = header.get(name + LARGEST)
-    return is_layer_matrix(name) and isinstance(largest, dict) and largest.get("dtype") == "F32"
+    return may_be_int8(name) and isinstance(largest, dict) and largest.get("dtype") == "F32"
 
 
 def _element_size(dtype: str) -> int:

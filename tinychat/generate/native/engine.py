@@ -31,7 +31,6 @@ from tinychat.generate.native.build import Unavailable, levels_here, load_librar
 from tinychat.model.config import ModelConfig
 from tinychat.model.kernel_layout import (
     DTYPES,
-    EMBEDDING,
     QUANTIZED,
     encoder_tensor_names,
     pack_config,
@@ -48,7 +47,7 @@ from tinychat.store.models import (
     read_training,
     refuse_infinite,
 )
-from tinychat.store.weights import DAMAGED, MappedTensor
+from tinychat.store.weights import DAMAGED, EMBEDDING, MappedTensor
 from tinychat.textutil import count
 
 DRAFTS: Mapping[str, int] = {"never": 0, "auto": 1, "always": 2}

@@ -334,17 +334,20 @@ static void read_steps(const Tensor *matrix, int columns, int64_t row, int first
     for (int i = 0; i < count; i++) numbers[i] = steps[i] == 127 ? highest : steps[i] == -127 ? -highest : steps[i] * (highest / 127);
 }
 
-static void read_numbers_at(const Tensor *tensor, int64_t first, int count, float *numbers) {
+/* Read numbers of a row of a matrix, from a column on: at most those of a group. */
+static void read_group(const Tensor *matrix, int columns, int64_t row, int first, int count, float *numbers) {
+    const int64_t begin = row * columns + first;
     uint16_t halves[GROUP];
-    if (tensor->kind == F32) memcpy(numbers, (const char *)tensor->data + 4 * first, (size_t)count * sizeof *numbers);
-    else if (tensor->kind == BF16) {
-        memcpy(halves, (const char *)tensor->data + 2 * first, (size_t)count * sizeof *halves);
+    if (matrix->kind == INT8) read_steps(matrix, columns, row, first, count, numbers);
+    else if (matrix->kind == F32) memcpy(numbers, (const char *)matrix->data + 4 * begin, (size_t)count * sizeof *numbers);
+    else if (matrix->kind == BF16) {
+        memcpy(halves, (const char *)matrix->data + 2 * begin, (size_t)count * sizeof *halves);
         for (int i = 0; i < count; i++) numbers[i] = bf16_to_float(halves[i]);
-    } else if (tensor->kind == F16) {
-        memcpy(halves, (const char *)tensor->data + 2 * first, (size_t)count * sizeof *halves);
+    } else if (matrix->kind == F16) {
+        memcpy(halves, (const char *)matrix->data + 2 * begin, (size_t)count * sizeof *halves);
         for (int i = 0; i < count; i++) numbers[i] = f16_to_float(halves[i]);
     } else
-        for (int i = 0; i < count; i++) numbers[i] = read_number(tensor, first + i);
+        for (int i = 0; i < count; i++) numbers[i] = read_number(matrix, begin + i);
 }
 
 static uint16_t float_to_bf16(float value) { /* to nearest, ties to even */
@@ -967,18 +970,24 @@ static void add_embedding(const Tensor *table, int64_t row, int64_t width, float
     if (table->kind == F32) {
         const float *from = (const float *)table->data + row * width;
         for (int64_t i = 0; i < width; i++) x[i] += from[i];
-    } else
-        for (int64_t i = 0; i < width; i++) x[i] += read_number(table, row * width + i);
+        return;
+    }
+    float numbers[GROUP];
+    for (int64_t first = 0; first < width; first += GROUP) {
+        const int count = width - first < GROUP ? (int)(width - first) : GROUP;
+        read_group(table, (int)width, row, (int)first, count, numbers);
+        for (int i = 0; i < count; i++) x[first + i] += numbers[i];
+    }
 }
 
 /* Read the embedding of an id: from its table or, where that is large and tied, from the head. */
 static void read_embedding(const Model *model, int64_t id, float *x) {
     const Tensor *table = &model->embedding;
     const int64_t width = model->config.d_model;
-    if (table->kind == F32 && table->data) memcpy(x, (const float *)table->data + id * width, (size_t)width * sizeof *x);
-    else if (table->data)
-        for (int64_t i = 0; i < width; i++) x[i] = read_number(table, id * width + i);
-    else {
+    if (table->data) {
+        memset(x, 0, (size_t)width * sizeof *x);
+        add_embedding(table, id, width, x);
+    } else {
         const Panel *panel = model->head.panels;
         while (id >= (panel->first + panel->count) * LANES) panel++;
         const int64_t row = id - panel->first * LANES, wide = panel->count * LANES;
@@ -2099,19 +2108,28 @@ static float *read_needed(Reader *reader, int64_t count) {
 
 /* Read a table of embeddings: a large one as it is in the file or, where a matrix of that precision will hold the same
    numbers, not at all; `shared`: that precision, or MISSING. */
-static Tensor read_table(Reader *reader, int64_t count, int64_t shared) {
-    const Tensor *tensor = reader->next, *other = reader->next + 1;
-    const int is_large = count * (int64_t)sizeof(float) >= LARGE_TABLE && tensor < reader->end && tensor->count == count;
-    if (!is_large || (tensor->kind != F32 && tensor->kind != BF16 && tensor->kind != F16))
-        return (Tensor){.data = read_needed(reader, count), .kind = F32};
-    reader->next++;
+static Tensor read_table(Reader *reader, int64_t rows, int64_t width, int64_t shared) {
+    const int64_t count = rows * width, groups = (width + GROUP - 1) / GROUP;
+    const Tensor *tensor = next_tensor(reader, count), *other = reader->next;
+    if (tensor == NULL) {
+        reader->failed = 1;
+        return (Tensor){.kind = F32};
+    }
+    const int is_number = tensor->kind == F32 || tensor->kind == BF16 || tensor->kind == F16 || tensor->kind == INT8;
+    const int is_kept = is_number && count * (int64_t)sizeof(float) >= LARGE_TABLE;
     while (other < reader->end && other->data != tensor->data) other++;
-    if (other < reader->end && tensor->kind == shared) return (Tensor){.kind = tensor->kind};
-    const size_t size = (size_t)count * (tensor->kind == F32 ? 4 : 2);
+    if (is_kept && other < reader->end && tensor->kind == shared) return (Tensor){.kind = tensor->kind};
+    const int64_t kind = is_kept ? tensor->kind : F32, scales = kind == INT8 ? rows * groups * (int64_t)sizeof(float) : 0;
+    const int64_t size = count * (kind == F32 ? 4 : kind == INT8 ? 1 : 2) + scales;
     void *copy = allocate(1, size);
-    if (copy) memcpy(copy, tensor->data, size);
-    else reader->failed = 1;
-    return (Tensor){.data = copy, .kind = tensor->kind};
+    if (copy == NULL) reader->failed = 1;
+    else if (is_kept) memcpy(copy, tensor->data, (size_t)size);
+    for (int64_t group = 0; copy && !is_kept && group < rows * groups; group++) {
+        const int64_t row = group / groups, first = group % groups * GROUP;
+        const int columns = width - first < GROUP ? (int)(width - first) : GROUP;
+        read_group(tensor, (int)width, row, (int)first, columns, (float *)copy + row * width + first);
+    }
+    return (Tensor){.data = copy, .kind = kind, .count = count};
 }
 
 /* In int8, the head of a small vocabulary is in f32: rounding it costs most of the accuracy, and it takes little time. */
@@ -2161,8 +2179,7 @@ static void fill_panel(const Matrix *matrix, const Panel *panel, const Tensor *c
             int row = panel->first * LANES + at, part = 0;
             if (row >= matrix->rows) break;
             while (row >= rows[part]) row -= rows[part++];
-            if (tensors[part]->kind == INT8) read_steps(tensors[part], matrix->columns, row, first, count, numbers);
-            else read_numbers_at(tensors[part], (int64_t)row * matrix->columns + first, count, numbers);
+            read_group(tensors[part], matrix->columns, row, first, count, numbers);
             store_group(matrix, panel, at, first, count, numbers);
         }
     }
@@ -2548,10 +2565,10 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->max_threads = threads;
     if (!model->layers || !model->earlier || !model->chunks) reader.failed = 1;
     for (int i = 0; i < config->n_layer && model->layers; i++) model->layers[i].window = windows[i];
-    model->embedding = read_table(&reader, vocab_size * width, head_precision(config));
+    model->embedding = read_table(&reader, vocab_size, width, head_precision(config));
     for (int i = 0; i < config->previous_token_embeddings && !reader.failed; i++)
-        model->earlier[i] = read_table(&reader, (vocab_size + 1) * width, MISSING);
-    if (config->bigram_embedding) model->pairs = read_table(&reader, (vocab_size + 1) * vocab_size * width, MISSING);
+        model->earlier[i] = read_table(&reader, vocab_size + 1, width, MISSING);
+    if (config->bigram_embedding) model->pairs = read_table(&reader, (vocab_size + 1) * vocab_size, width, MISSING);
     if (config->position == LEARNED) model->positions = read_needed(&reader, config->context_length * width);
     make_tables(model, config, divisors, &reader);
     if (!reader.failed) read_layers(&reader, model, config);
