@@ -46,8 +46,9 @@ def write(name: str, folder: Path, seed: int, count: int | None = None, held_out
     corpus = CORPORA[name]
     make = importlib.import_module(corpus.module).make
     folder.mkdir(parents=True, exist_ok=True)
-    for part, size in (("train", count or corpus.documents), ("held-out", held_out or corpus.held_out)):
+    for part, size in (("train", count), ("held-out", held_out)):
         started = time.perf_counter()
+        size = {"train": corpus.documents, "held-out": corpus.held_out}[part] if size is None else size
         text = "".join(make(size, seed, held_out=part == "held-out")).encode()
         path = folder / (part + corpus.suffix)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
@@ -72,6 +73,8 @@ def main() -> None:
     parser.add_argument("--suite", action="store_true", help="write the evaluation suite of smalltalk instead")
     parser.add_argument("--topics", action="store_true", help="list the topics of smalltalk and write nothing")
     args = parser.parse_args()
+    if (args.suite or args.topics) and args.name != "smalltalk":
+        parser.error("--suite and --topics are of smalltalk alone")
     if args.topics:
         sys.stdout.write("\n".join(importlib.import_module("smalltalk.make").topics()) + "\n")
         return

@@ -1,8 +1,8 @@
 """Train the bundled models: `python models/bundle.py tales translate`.
 
-Each model is trained by the recipe of the same name on a newly generated corpus, and exported with layers in int8. Its
-scores on the held-out split and its answers to fixed prompts are written to its `training.json` and its card; a test
-compares the answers later.
+Each model is trained by the recipe of the same name on a newly generated corpus, and exported with its layers and
+embeddings in int8; `--trained` takes a trained one, `--blend` averages it with another. Its scores on the held-out part
+and its answers to fixed prompts are written to its `training.json` and its card; a test compares the answers later.
 """
 
 from __future__ import annotations
@@ -56,11 +56,6 @@ class Bundled:
     """sentences of which the card shows the translations"""
     conversations: tuple[tuple[str, ...], ...] = ()
     """user messages of sample conversations, turn by turn"""
-    format: str = "tinychat"
-    """format in which it is exported, a key of `WEIGHTS_IN`"""
-
-
-WEIGHTS_IN = {"tinychat": "weights in bf16", "tinychat-int8": "layers in int8"}
 
 
 CONVERSATIONS = (
@@ -187,7 +182,6 @@ MODELS = {
         ),
         suites=("smalltalk/suite.jsonl", "smalltalk/everyday.jsonl", "smalltalk/everyday-kept.jsonl"),
         conversations=CONVERSATIONS,
-        format="tinychat-int8",
     ),
     "tales": Bundled(
         "tales",
@@ -206,7 +200,6 @@ MODELS = {
             '"Where is my hat?" asked the wizard',
         ),
         suites=("tales/suite.jsonl",),
-        format="tinychat-int8",
     ),
     "translate": Bundled(
         "phrases",
@@ -223,7 +216,6 @@ MODELS = {
         ),
         suites=("phrases/everyday.jsonl", "phrases/everyday-kept.jsonl"),
         sentences=SENTENCES,
-        format="tinychat-int8",
     ),
     "translate-es-en": Bundled(
         "phrases-es-en",
@@ -240,7 +232,6 @@ MODELS = {
         ),
         suites=("phrases/everyday-back.jsonl", "phrases/everyday-back-kept.jsonl"),
         sentences=SPANISH_SENTENCES,
-        format="tinychat-int8",
     ),
 }
 
@@ -257,14 +248,17 @@ def main() -> None:
         "--blend", nargs=2, metavar=("FOLDER", "SHARE"), help="average its weights with those of the model it began as"
     )
     args = parser.parse_args()
+    if args.trained and len(args.names) > 1:
+        parser.error("--trained is one model")
+    start, share = (Path(args.blend[0]).resolve(strict=True), float(args.blend[1])) if args.blend else (None, 0.0)
     for name in args.names:
         tinychat("data", "make", MODELS[name].corpus)
         trained = args.trained.resolve() if args.trained else train(name)
-        if args.blend:
-            trained = blend(trained, Path(args.blend[0]).resolve(), float(args.blend[1]))
+        if start:
+            trained = blend(trained, start, share)
         exported = HOME / "bundled" / name
         shutil.rmtree(exported, ignore_errors=True)
-        tinychat("export", trained, "--to", MODELS[name].format, "--out", exported)
+        tinychat("export", trained, "--to", "tinychat-int8", "--out", exported)
         describe(name, exported)
         shutil.rmtree(args.out / name, ignore_errors=True)
         shutil.move(exported, args.out / name)
@@ -327,7 +321,7 @@ def describe(name: str, folder: Path) -> None:
     card = re.split(r"\n## (?:Samples|On held-out)", read_card(folder))[0]
     lines = [
         card.rstrip("\n"),
-        *_figures(source, figures, WEIGHTS_IN[bundled.format]),
+        *_figures(source, figures),
         *_suites(bundled.suites, results),
         *_curve(training["curve"]),
         *_answers(greedy),
@@ -338,10 +332,10 @@ def describe(name: str, folder: Path) -> None:
     (folder / CARD).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _figures(source: str, figures: dict[str, Any], weights: str) -> Iterator[str]:
+def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
     yield from ("", "## On held-out text", "")
     command = f"tinychat eval NAME {source} --split all"
-    yield f"`{command}{' --exact' if figures['exact_match'] is not None else ''}`, {weights}:"
+    yield f"`{command}{' --exact' if figures['exact_match'] is not None else ''}`, layers and embeddings in int8:"
     yield from ("", "| | |", "| --- | --- |")
     if figures["exact_match"] is not None:
         yield f"| exact match | {100 * figures['exact_match']:.1f} % of the pairs, translated greedily |"
@@ -424,7 +418,8 @@ def _answers(greedy: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _samples(samples: Sequence[dict[str, Any]]) -> Iterator[str]:
     if samples:
-        yield from ("", "## Ten samples", "", "Neither chosen nor edited: seeds 1 to 10, with `--precision f32`.")
+        title = f"Neither chosen nor edited: seeds 1 to {len(samples)}, with `--precision f32`."
+        yield from ("", f"## {len(samples)} samples", "", title)
     for seed, sample in enumerate(samples, 1):
         text = sample["prompt"] + sample["completion"]
         yield from ("", f"Seed {seed}, from “{sample['prompt']}”:", "")

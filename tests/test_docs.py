@@ -7,6 +7,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -242,6 +243,12 @@ def test_links_point_to_files() -> None:
     assert broken == []
 
 
+def test_all_optional_packages_are_listed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8").partition("## Optional packages")[2]
+    assert re.findall(r"^\| `(\w+)` ", text, re.MULTILINE) == sorted(set(project["optional-dependencies"]) - {"test", "test-llama", "wasm"})
+
+
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.slow
 def test_the_pages_of_models_that_have_answered_are_as_large_as_told() -> None:
@@ -249,7 +256,7 @@ def test_the_pages_of_models_that_have_answered_are_as_large_as_told() -> None:
     from tinychat.generate.native.engine import choose_precision
 
     text = " ".join((ROOT / "docs" / "html.md").read_text(encoding="utf-8").split())
-    told = {name: float(size) for name, size in re.findall(r"`([\w-]+)`(?: has)? ([\d.]+) MB", text)}
+    told = {name: float(size) for name, size in re.findall(r"`([\w-]+)`(?: is)? ([\d.]+) MB", text)}
     infos = [open_info(path.parent) for path in bundled_models().glob("*/config.json")]
     for info in infos:
         choose_precision(info, threads=1)  # what int8 costs is measured, and decides the precision of the page

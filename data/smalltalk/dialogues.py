@@ -118,8 +118,8 @@ def _evidence() -> Evidence:
 
 
 @cache
-def _support(text: str, kind: str, own: str) -> float:
-    return messages.odds(_evidence().of(text, own), kind)
+def _support(text: str, kind: str) -> float:
+    return messages.odds(_evidence().of(text, kind), kind)
 
 
 def _stems(text: str) -> set[str]:
@@ -147,7 +147,7 @@ def recalled(dialogue: Dialogue, at: int) -> str:
     return part if answer and shared / len(answer) >= ANSWERING else ""
 
 
-def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
+def _reply(dice: Dice, dialogue: Dialogue, at: int) -> Lines:
     """Return what to reply: what was written, or what any message of its kind may hear; nothing, if neither will do."""
     said, reply = dialogue[at]
     first, *rest = sentences(reply)
@@ -157,10 +157,9 @@ def _reply(dice: Dice, dialogue: Dialogue, at: int, *, held_out: bool) -> Lines:
     if not kind:
         return messages.answer(said) if not _asks(said) else _answer_question(said)
     before = dialogue[at - 1][0] if at else ""
-    own = "" if held_out else kind
     is_clear = kind not in messages.MOODS or _CLEAR.match(first)
     if kind == NEUTRAL or not (
-        is_clear or max(_support(said, kind, own), _support(f"{before} {said}", kind, own)) >= LEAST_SUPPORT
+        is_clear or max(_support(said, kind), _support(f"{before} {said}", kind)) >= LEAST_SUPPORT
     ):
         return messages.NEUTRAL_REPLIES
     return first if dice.chance(FIRST_ONLY) else f"{first} {MORE[kind]}"
@@ -240,7 +239,7 @@ def _add(talk: Talk, dialogue: Dialogue, length: int) -> None:
             if not any(quoted in turn.user for turn in talk.turns) or quotes.is_quoted(quoted, talk):
                 continue  # it answers by a message that was left out, or was asked for before
             talk.add_typed(typed, quotes.ANSWER, values | {"v": quoted})
-        elif stock := _reply(talk.dice, dialogue, at, held_out=talk.held_out):
+        elif stock := _reply(talk.dice, dialogue, at):
             talk.add_typed(typed, stock, values)
             talk.turns[-1] = talk.turns[-1]._replace(
                 assistant=_BEGINNING.sub(lambda found: found[0].upper(), talk.turns[-1].assistant)

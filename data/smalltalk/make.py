@@ -84,6 +84,10 @@ REQUESTED = frozenset(
 )
 """topics of which the person's turns are questions and requests"""
 
+TELLS_FACTS, GREETS_ALONE, GREETS, CLOSES, LEAVES_WITH_REASON = 0.16, 0.1, 0.28, 0.3, 0.6
+"""probabilities that the person tells facts to be asked for, says no more than a greeting, begins with one, ends with a
+farewell, and that this is one in many words"""
+
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
 
@@ -91,10 +95,11 @@ LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
 class Promise:
     """A fact to tell at one turn and to ask for at later ones."""
 
-    def __init__(self, dice: Dice, length: int, talk: Talk) -> None:
+    def __init__(self, talk: Talk) -> None:
+        dice = talk.dice
         self.kind = memory.choose(talk)
         gap = dice.between(1, 5)
-        self.tell_at = dice.below(max(1, length - gap))
+        self.tell_at = dice.below(max(1, talk.length - gap))
         self.ask_at = [self.tell_at + gap]
         if dice.chance(0.2):
             self.ask_at.append(self.ask_at[0] + dice.between(1, 3))
@@ -107,7 +112,8 @@ def topics() -> list[str]:
         *(scene.topic for scene in SCENES),
         *recall.TOPICS.values(),
         *(f"memory: {kind.key}" for kind in memory.KINDS),
-        *reactions.TOPICS,
+        reactions.TOPIC,
+        reactions.FOLLOW_UP_TOPIC,
         dialogues.TOPIC,
     ]
 
@@ -127,17 +133,18 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
         length, asks_back = dice.between(4, LONGEST_TEST), ASKS_OFTEN
     talk = Talk(dice, length, held_out=held_out, asks_back=asks_back)
     promises = []
-    if length > 1 and dice.chance(0.16):
-        promises = [Promise(dice, length, talk) for _ in range(dice.between(1, 1 + length // 3))]
-    if dice.chance(0.1 if length == 1 else 0.28):
+    if length > 1 and dice.chance(TELLS_FACTS):
+        promises = [Promise(talk) for _ in range(dice.between(1, 1 + length // 3))]
+    if dice.chance(GREETS_ALONE if length == 1 else GREETS):
         opening = dice.choice(OPENINGS)
         _play(talk, next(scene for scene in SCENES if scene.topic == opening))
-    closing = length > 2 and dice.chance(0.3)
+    closing = length > 2 and dice.chance(CLOSES)
     while talk.left:
         index = len(talk.turns)
         if closing and talk.left == 1:
+            recall.ask_the_rest(talk)
             talk.topic = "goodbye"
-            (messages.leave if dice.chance(0.6) else small_words.goodbye)(talk)
+            (messages.leave if dice.chance(LEAVES_WITH_REASON) else small_words.goodbye)(talk)
             break
         to_ask = next(
             (promise for promise in promises if promise.is_told and promise.ask_at and promise.ask_at[0] <= index), None

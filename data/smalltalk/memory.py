@@ -28,7 +28,6 @@ class Kind(NamedTuple):
     ask: Lines
     answer: Sequence[str]
     unknown: Sequence[str]
-    thing: str
 
 
 _TABLES = words.table(__file__)
@@ -38,7 +37,6 @@ TITLES, TITLED = ("Mr.", "Mrs.", "Ms", "Mr", "Mrs", "Dr.", "Miss"), 0.06
 """what some put before their name, and how often"""
 IN_PASSING = 0.2
 """probability that a fact is told beside another statement"""
-SPECIAL = {"pet": "<p>", "town": "home town"}
 
 
 def one_of(items: Sequence[str], made_up: float = 0.0) -> Callable[[Talk], str]:
@@ -62,7 +60,7 @@ def _kind(key: str, value: Callable[[Talk], str], table: str = "", thing: str = 
         tuple(line.replace("REMEMBER", _TABLES["remember"]).replace("THING", thing) for line in lines)
         for lines in _TABLES[table or key]
     )
-    return Kind(key, value, tell, acknowledgements, ask, answer, unknown, SPECIAL.get(key, key))
+    return Kind(key, value, tell, acknowledgements, ask, answer, unknown)
 
 
 def _own_name(talk: Talk) -> str:
@@ -237,11 +235,11 @@ def never_told(talk: Talk) -> None:
 
 
 def who_is(talk: Talk) -> None:
-    """Add a question about a name, either told earlier or unknown."""
+    """Add a question about the name of a friend or a relative, either told earlier or unknown."""
     known = [kind for kind in KINDS if kind.key in talk.facts and kind.value == Talk.new_name]
     if known and talk.dice.chance(0.8):
         kind = talk.dice.choice(known)
-        talk.ask(_TABLES["who"], _TABLES["whose"], v=talk.facts[kind.key], who=kind.thing)
+        talk.ask(_TABLES["who"], _TABLES["whose"], v=talk.facts[kind.key], who=kind.key)
     else:
         talk.ask(_TABLES["who"], _TABLES["stranger"], v=talk.new_name())
 

@@ -175,7 +175,7 @@ def _evidence() -> Evidence:
 
 @functools.cache
 def kinds_of(text: str, own: str = "") -> dict[str, float]:
-    """Return the probability of each kind for a text; `own` is its kind, if it is one of those to train on."""
+    """Return the probability of each kind for a text; one to train on, of the kind `own`, is left out."""
     return _evidence().of(text, own)
 
 
@@ -204,10 +204,10 @@ def replies_to(text: str, kind: str) -> str:
     return next((one.replies for one in VARIANTS if one.kind == kind and one.where.search(text)), own)
 
 
-def reply_to(dice: Dice, message: Message, *, held_out: bool) -> Lines:
-    """Return what to reply: as its kind demands, as far as the words of the message tell the kind."""
+def reply_to(dice: Dice, message: Message) -> Lines:
+    """Return what to reply: as its kind demands, as far as the words of other messages tell the kind."""
     kind = KINDS[message.kind]
-    if support(message.text, message.kind, "" if held_out else message.kind) < SUPPORTED:
+    if support(message.text, message.kind, message.kind) < SUPPORTED:
         if message.kind in MOODS:
             return NEUTRAL_REPLIES
         if message.kind in ASKING:
@@ -268,8 +268,14 @@ def leave(talk: Talk) -> None:
 def request(talk: Talk) -> None:
     """Add a question or a request, and a reply of its kind."""
     requests = HELD_OUT_REQUESTS if talk.held_out else TRAINED_REQUESTS
-    message = talk.dice.choice(requests)
-    talk.add_message(message.text, reply_to(talk.dice, message, held_out=talk.held_out), kind=message.kind)
+    ask(talk, talk.dice.choice(requests))
+
+
+def ask(talk: Talk, message: Message) -> None:
+    """Add a question or a request, and what is asked for, or a reply of its kind."""
+    make = MADE.get(message.kind)
+    reply = reply_to(talk.dice, message) if make is None else make(talk)
+    talk.add_message(message.text, reply, kind=message.kind)
 
 
 def say(talk: Talk) -> None:
@@ -286,7 +292,7 @@ def say(talk: Talk) -> None:
     if message.kind in MADE:
         talk.add_message(text, MADE[message.kind](talk), kind=message.kind)
         return
-    reply = reply_to(talk.dice, message, held_out=talk.held_out)
+    reply = reply_to(talk.dice, message)
     if not talk.turns and message.kind in MOODS | {"told"}:
         if talk.dice.chance(GREETED):
             text = f"{choose(talk.dice, GREETINGS)} {text}"

@@ -132,7 +132,7 @@ def multiply(talk: Talk) -> None:
             reply = f"{first} times {second} is <y>."
         talk.turn(LINES["times_again" if again else "times"], reply, **said)
         again = True
-        if talk.left and talk.dice.chance(0.08):
+        if talk.left and reply is not LINES["beyond_tables"] and talk.dice.chance(0.08):
             talk.turn(LINES["check"], ("Yes: <last>", "My table says so: <last>"), last=talk.turns[-1].assistant)
 
 
@@ -142,7 +142,7 @@ def divide(talk: Talk) -> None:
     known = talk.dice.chance(0.8)
     first = second * result if known else talk.dice.between(101, 999)
     reply = ("<a> divided by <b> is <y>.", "<a> divided by <b> is <y>, as <y> times <b> is <a>.")
-    beyond = "<a> is beyond (me|my tables): (they end at ten|I only know them to ten)."
+    beyond = "<a> is beyond my tables: (they end at ten|I only know them to ten)."
     talk.ask(LINES["divided"], reply if known else beyond, a=str(first), b=str(second), y=str(result))
 
 

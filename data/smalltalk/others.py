@@ -268,7 +268,7 @@ class World:
                 one.name = self.name()
                 self.people.append(one)
                 self.tell(one, how="both")
-                one.named_in = talk.turns[-1].user
+                one.named_in = one.told[-1][2] if one.told else talk.turns[-1].user
                 return
             self.tell_name(one, NAMING["wrong" if dice.chance(0.06) else "noun"], named)
             self.people.append(one)
@@ -389,9 +389,8 @@ class World:
             answers[1] = "<They> " + deed.answer[4:]
         naming = [line for line in lines if slots_of(line) & {"x", "xs", "o"}]
         if naming and lines[0] not in ASKING["again"]:  # the message may say no more than "she"
-            told = (value for _, value in sorted(values.items()) if value and value in message)
-            value = next(told, one.name or given["noun"])
-            self.quote(_filled(naming, given), message, value, given)
+            told = (value for _, value in sorted(values.items()) if value and value.lower() in message.lower())
+            self.quote(_filled(naming, given), message, next(told, ""), given)
         else:
             self.say(_filled(lines, given), answers, given)
         self.last = one
@@ -490,7 +489,7 @@ def pair(talk: Talk) -> None:
         world.between()
     for question in dice.sample(questions, len(questions)):
         ask, answers = question if is_own else (question, ANSWER)
-        pronouns = world.foreign and any(word in world.foreign for word in (" she ", " he ", "her", "his"))
+        pronouns = set(re.findall(r"[a-z]+", world.foreign)) & {*FORMS["she"], *FORMS["he"]}
         lines = [line for line in ask if not pronouns or slots_of(line) or "my" in line.split()]
         if talk.left:
             world.say(lines or ask, answers, said | {"v": quote(message, said["n"])})
@@ -530,7 +529,7 @@ def facts(talk: Talk) -> None:
         alike = [other for other, *_ in told if other is fact]
         lines = [line for line in fact.ask if slots_of(line)] if len(alike) > 1 else list(fact.ask)
         if lines and talk.left and dice.chance(0.85):
-            is_last = fact is told[-1][0] and not world.foreign and talk.turns[-1].topic and len(told) == 1
+            is_last = fact is told[-1][0] and not world.foreign and len(told) == 1
             if is_last and dice.chance(0.08):
                 again = [
                     f"{start} {fact.answer[0][0].lower()}{fact.answer[0][1:]}"

@@ -32,20 +32,22 @@ def _parts_of(sentence: str) -> list[str]:
     return [_ENDS.sub("", part).rstrip(".!?") for part in found if WORD.search(part)]
 
 
-def quote(text: str, answer: str, sentence: str = "") -> str:
-    """Return the part of a text in which the answer stands, or the answer itself if it reaches over several.
+def quote(text: str, answer: str = "", sentence: str = "") -> str:
+    """Return the part of a text that answers a question, with the mark at its end.
 
     Args:
-        text: the message.
-        answer: words of it.
+        text: the message; it is quoted as a whole unless it is long.
+        answer: words of it; of a long message the sentence or the clause with them is quoted, or they themselves where
+            they reach over several. If they are not in it, the longest part is quoted.
         sentence: that of the message in which they stand, if they could stand in several.
 
     Returns:
-        The message with the mark at its end, or of a long one the sentence or the clause; never shouted, as the model
-        reads it.
+        The part; never shouted, as the model reads it.
     """
-    whole = re.compile(rf"(?<![\w'-]){re.escape(answer)}(?![\w'-])", re.IGNORECASE)
     among = _parts_of(sentence) if sentence and len(text.split()) > SHORT else parts(text)
+    whole = re.compile(rf"(?<![\w'-]){re.escape(answer)}(?![\w'-])", re.IGNORECASE)
+    if len(among) == 1 or not answer or not whole.search(text):
+        return _unshouted(max(among, key=len, default=text))
     return _unshouted(next((part for part in among if whole.search(part)), answer))
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from grammar import pattern
 
-from smalltalk import fun, memory, messages, small_words, stories
+from smalltalk import fun, memory, messages, recall, small_words, stories
 from smalltalk.situations import SAD, TALKING, Exchange, add, exchange, mood_of
 from smalltalk.talk import Talk, Turn, last_sentence
 
-TOPICS = TOPIC, FOLLOW_UPS = "answers to its questions", "what people say of its last reply"
+TOPIC, FOLLOW_UP_TOPIC = "answers to its questions", "what people say of its last reply"
 ANSWERED, OFFER_ANSWERED, ACCEPTED = 0.5, 0.65, 0.75
 """probabilities that the person answers a question or an offer, and accepts the offer"""
 FOLLOWED = 0.13
@@ -109,7 +109,7 @@ def react(talk: Talk) -> bool:
             tell_another(talk, offer, YES)
         else:
             talk.turn(NO, ALL_RIGHT)
-    elif talk.turns[-1].topic == messages.TOPIC:
+    elif talk.turns[-1].topic in (messages.TOPIC, recall.WRITTEN, recall.THREADED):
         return False  # answers here are to questions of the tables, about other things
     else:
         possible = [one for one in ANSWERS if one.asked.search(question) and mood in (one.moods or {mood})]
@@ -128,7 +128,7 @@ def follow_up(talk: Talk) -> bool:
     possible = [one for one in FOLLOW_UPS_AFTER if kind in one.after]
     if not possible or (kind == "record" and talk.dice.chance(0.75)):
         return False
-    talk.topic = FOLLOW_UPS
+    talk.topic = FOLLOW_UP_TOPIC
     chosen = possible[talk.dice.weighted([one.weight for one in possible])].exchange
     sentence = last_sentence(last.assistant)
     if chosen.reply:

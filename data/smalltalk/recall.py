@@ -1,9 +1,10 @@
 """Questions for anything that the person said some turns ago, which are answered with their own words.
 
 No list of facts can hold all that people tell in passing. So questions are built from the words of an earlier message,
-or written for one (`recall/*.txt`), and the reply quotes the message, or of a long one the part that answers. Messages
-of the kind `ask_back`, which refer to nothing in the conversation, are answered by "I'm not sure any more" (see
-`messages.toml`).
+or written for one (`recall/*.txt`), and the reply quotes the message, or of a long one the part that answers. Some
+people name a topic in one message, tell its detail in the next, and ask for the detail with the words of the topic
+(`recall/threads/*.txt`). Messages of the kind `ask_back`, which refer to nothing in the conversation, are answered by
+"I'm not sure any more" (see `messages.toml`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from grammar import is_reserved, listed
 from smalltalk import chatter, messages, others, words
 from smalltalk.quotes import ANSWER, SENTENCE, WORD, quote
 from smalltalk.situations import NEWS, SITUATIONS
-from smalltalk.talk import Scene, Scenes, Talk, Turn
+from smalltalk.talk import Asked, Scene, Scenes, Talk, Turn
 
 _TABLES = words.table(__file__)
 NEVER, FROM_NOTHING = 0.06, 0.01
@@ -30,9 +31,13 @@ ASKED_NOW = 0.4
 SHORTEST, LONGEST = 4, 30
 """in words: a message that is asked for"""
 HELD_OUT = 25
-"""one of the messages that questions are written for is held out, of so many"""
-QUIZZED, LONGEST_IN_QUIZ, WRITTEN_IN_QUIZ = (2, 8), 12, 0.4
-"""of a quiz: least and most messages; words of the longest one; the probability that its questions are written"""
+"""one in so many of the messages that questions are written for is held out"""
+QUIZZED, LONGEST_IN_QUIZ, WRITTEN_IN_QUIZ, THREADED_IN_QUIZ = (2, 8), 12, 0.4, 0.2
+"""of a quiz: least and most messages; words of the longest one but for those of threads; the probabilities that the
+next message has written questions, and that the next ones are a thread"""
+TOPIC_ASKED, ELSE_ASKED = 0.4, 0.5
+"""of a thread: the probabilities that its first message is asked for as well as a later one, and that something else
+about it is asked behind it"""
 ASKED_ELSE = 0.25
 """probability that something else is asked before a question of a quiz"""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
@@ -89,7 +94,7 @@ KINDS = (
     "never",
 )
 TOPICS = {kind: f"said before: {kind}" for kind in KINDS}
-WRITTEN = "said before, in other words"
+WRITTEN, THREADED = "said before, in other words", "said before, in two messages"
 TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS} | {
     scene.topic for module in (chatter, others) for scene in module.SCENES
 }
@@ -110,9 +115,34 @@ class Told(NamedTuple):
     questions: tuple[str, ...]
 
 
+class Thread(NamedTuple):
+    """Messages that a person writes one after the other about one matter, and what else they ask about it."""
+
+    told: tuple[Told, ...]
+    asked: messages.Message
+
+
 def _read(path: Path) -> list[Told]:
     blocks = (block.splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n"))
     return [Told(text, part.strip("[]"), tuple(questions)) for text, part, *questions in blocks]
+
+
+def _read_threads(path: Path) -> list[Thread]:
+    """Read blocks of messages, each with the questions for it (`= …`, `< …`), and of something else that is asked
+    (`- kind: …`)."""
+    threads: list[Thread] = []
+    for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
+        *lines, last = block.splitlines()
+        told: list[Told] = []
+        for line in lines:
+            text = line[2:]
+            if line.startswith("= "):
+                told.append(Told(text, text, ()))
+            else:
+                told[-1] = told[-1]._replace(questions=(*told[-1].questions, text))
+        kind, _, text = last.removeprefix("- ").partition(": ")
+        threads.append(Thread(tuple(told), messages.Message(text, kind)))
+    return threads
 
 
 ALL = [told for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for told in _read(path)]
@@ -122,7 +152,13 @@ HELD_OUT_BRIEF, TRAINED_BRIEF = (
     [one for one in every if one.kind in TOLD_KINDS and SHORTEST <= len(one.text.split()) <= LONGEST_IN_QUIZ]
     for every in (messages.HELD_OUT_MESSAGES, messages.TRAINED)
 )
-TRAINED_QUESTIONS = {question for told in TRAINED for question in told.questions}
+_THREADS = sorted((Path(__file__).with_suffix("") / "threads").glob("*.txt"))
+THREADS = [thread for path in _THREADS for thread in _read_threads(path)]
+HELD_OUT_THREADS = [thread for thread in THREADS if is_reserved(HELD_OUT, thread.told[0].text)]
+TRAINED_THREADS = [thread for thread in THREADS if not is_reserved(HELD_OUT, thread.told[0].text)]
+TRAINED_QUESTIONS = {question for told in TRAINED for question in told.questions} | {
+    question for thread in TRAINED_THREADS for told in thread.told for question in told.questions
+}
 
 
 def tell(talk: Talk, *, longest: int = LONGEST) -> None:
@@ -132,23 +168,35 @@ def tell(talk: Talk, *, longest: int = LONGEST) -> None:
         told = talk.dice.choice(HELD_OUT_TOLD if talk.held_out else TRAINED)
     marked = told.text.replace(told.part, f"{{{told.part}}}", 1)
     talk.add_message(marked, messages.answer(told.text))
-    found = re.search(re.escape(talk.word(told.part)), talk.turns[-1].user, re.IGNORECASE)
-    if found:
-        talk.to_ask.append((talk.dice.choice(told.questions), quote(talk.turns[-1].user, found[0])))
+    part = quote(talk.turns[-1].user, talk.word(told.part))
+    talk.to_ask.append(Asked(WRITTEN, talk.dice.choice(told.questions), part))
+
+
+def tell_thread(talk: Talk) -> None:
+    """Add the messages of a thread, one of them to be asked for at a later turn, and perhaps its first one, too."""
+    thread = talk.dice.choice(HELD_OUT_THREADS if talk.held_out else TRAINED_THREADS)
+    asks_else = talk.dice.chance(ELSE_ASKED)
+    first, *later = (told for told in thread.told if told.questions)
+    wanted = {talk.dice.choice(later)}
+    if talk.dice.chance(TOPIC_ASKED):
+        wanted.add(first)
+    talk.length = max(talk.length, len(talk.turns) + len(thread.told) + asks_else + len(wanted))
+    for told in thread.told:
+        talk.add_message(told.text, messages.answer(told.text))
+        if told in wanted:
+            talk.to_ask.append(Asked(THREADED, talk.dice.choice(told.questions), quote(talk.turns[-1].user)))
+    if asks_else:
+        messages.ask(talk, thread.asked)
 
 
 def ask(talk: Talk) -> bool:
     """Perhaps add a question for an earlier message; return whether there is one."""
-    if talk.to_ask and len(talk.turns) > 1 and (talk.left == 1 or talk.dice.chance(ASKED_NOW)):
-        question, part = talk.to_ask.pop(talk.dice.below(len(talk.to_ask)))
-        talk.topic = WRITTEN
-        talk.add_message(question, ANSWER, v=part)
-        is_held_out = talk.held_out and question not in TRAINED_QUESTIONS
-        talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
+    if talk.to_ask and len(talk.turns) > 1 and (talk.left <= len(talk.to_ask) or talk.dice.chance(ASKED_NOW)):
+        _ask_written(talk)
         return True
     # What was quoted, or will be, is left out: the model could copy its own reply.
     quoted = [turn.values["v"].lower() for turn in talk.turns if turn.replies == ANSWER]
-    quoted += [part.lower() for part in (*talk.asked_later, *(part for _, part in talk.to_ask))]
+    quoted += [part.lower() for part in (*talk.asked_later, *(one.part for one in talk.to_ask))]
     told = [
         questions
         for turn in talk.turns
@@ -169,10 +217,24 @@ def ask(talk: Talk) -> bool:
     return True
 
 
+def ask_the_rest(talk: Talk) -> None:
+    """Add the questions that are still to be asked."""
+    while talk.to_ask:
+        talk.length += 1
+        _ask_written(talk)
+
+
+def _ask_written(talk: Talk) -> None:
+    talk.topic, question, part = talk.to_ask.pop(talk.dice.below(len(talk.to_ask)))
+    talk.add_message(question, ANSWER, v=part)
+    is_held_out = talk.held_out and question not in TRAINED_QUESTIONS
+    talk.turns[-1] = talk.turns[-1]._replace(is_held_out=is_held_out)
+
+
 def _only_of(turn: Turn, talk: Talk) -> list[Question]:
     """Return questions for the message of a turn by words that no other message has."""
-    others = " ".join(one.user for one in talk.turns if one is not turn and one.replies != ANSWER).lower()
-    said = set(WORD.findall(others))
+    of_others = " ".join(one.user for one in talk.turns if one is not turn and one.replies != ANSWER).lower()
+    said = set(WORD.findall(of_others))
     return [(kind, values) for kind, values in _questions(turn.user) if values["key"] not in said]
 
 
@@ -181,7 +243,10 @@ def quiz(talk: Talk) -> None:
     brief = HELD_OUT_BRIEF if talk.held_out else TRAINED_BRIEF
     talk.length = 2 * talk.dice.between(*QUIZZED)
     while len(talk.turns) < talk.length // 2:
-        if talk.dice.chance(WRITTEN_IN_QUIZ):
+        if talk.dice.chance(THREADED_IN_QUIZ):
+            talk.topic = THREADED
+            tell_thread(talk)
+        elif talk.dice.chance(WRITTEN_IN_QUIZ):
             talk.topic = WRITTEN
             tell(talk, longest=LONGEST_IN_QUIZ)
         else:
@@ -189,7 +254,7 @@ def quiz(talk: Talk) -> None:
             while not _questions(message.text):
                 message = talk.dice.choice(brief)
             talk.topic = messages.TOPIC
-            reply = messages.reply_to(talk.dice, message, held_out=talk.held_out)
+            reply = messages.reply_to(talk.dice, message)
             talk.add_message(message.text, reply, kind=message.kind)
     talk.asks_back = 1.0
     while talk.left:
@@ -308,4 +373,4 @@ def _about_own_deed(who: str, phrase: str, what: str, when: str) -> Iterator[Que
             yield "when", values
 
 
-SCENES: Scenes = (Scene(WRITTEN, 800.0, tell),)
+SCENES: Scenes = (Scene(WRITTEN, 800.0, tell), Scene(THREADED, 400.0, tell_thread))

@@ -120,7 +120,7 @@ def mistake(situation: Situation, talk: Talk, values: dict[str, str]) -> None:
     Such replies are many, and each is rare: a model learns what to say afterwards, but none of them.
     """
     say, reply = situation.exchange
-    wrong = talk.dice.choice(list(SITUATIONS.values()))
+    wrong = talk.dice.choice([other for other in SITUATIONS.values() if other.mood != situation.mood])
     lines = tuple(line for line in wrong.exchange.reply if not slots_of(line)) or ("I see. And then?",)
     add(Exchange(say, lines), talk, values, situation.mood)
     objection = _objection(situation, wrong.mood, talk, values)

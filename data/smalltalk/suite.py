@@ -172,6 +172,7 @@ def checks(seed: int = SEED) -> Iterator[Check]:
         yield from memory_checks(dice, f"other facts, {gap} turns later", others, gap, 80)
     yield from recall_checks("what was said, by its words", frozenset(recall.TOPICS.values()), 100)
     yield from recall_checks("what was said, in other words", {recall.WRITTEN}, 100)
+    yield from recall_checks("what was said, in two messages", {recall.THREADED}, 100)
     yield from message_checks(400)
     yield from topic_checks(dice, "spelling and saying back", ("spelling", "saying back"), 80, matches_templates)
     yield from command_checks(dice)

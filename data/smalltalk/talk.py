@@ -21,6 +21,8 @@ REDRAWN = 6
 TRIES = 30
 ASKS_BACK = 0.25
 """probability that people ask for something that they said, unless they try how much is kept"""
+LED_IN, ENDED = 0.24, 0.1
+"""probabilities that something stands before a question, and after it"""
 PLAINEST = 0.15
 """probability of the plainest wording of a template, since people say it most often"""
 _ASKS_FOR_NAME = re.compile(r"(?<=tinychat\.) (What is yours|Who are you)\?")
@@ -87,6 +89,15 @@ class Turn(NamedTuple):
     """of a message: see `messages`"""
 
 
+class Asked(NamedTuple):
+    """A question to be asked at a later turn."""
+
+    topic: str
+    question: str
+    part: str
+    """the quote that answers it"""
+
+
 class Talk:
     """A conversation so far: turns, random source, typing style and facts.
 
@@ -108,8 +119,8 @@ class Talk:
         self.aside = ""
         """what stands before the next message, in the same line"""
         self.asks_back = asks_back
-        self.to_ask: list[tuple[str, str]] = []
-        """questions of `recall` still to be asked, each with the quote that answers it"""
+        self.to_ask: list[Asked] = []
+        """questions of `recall`"""
         self.asked_later: list[str] = []
         """quotes that a dialogue asks for by itself at later turns"""
         self.topics_told: set[str] = set()
@@ -128,9 +139,9 @@ class Talk:
         """Add one turn in which the user may add a lead-in or an ending."""
         wording = self.draw_wording(user)
         text = insert(wording, values, mark=True)
-        if self.dice.chance(0.24):
+        if self.dice.chance(LED_IN):
             text = self.dice.choice(BEFORE) + text
-        if self.dice.chance(0.10):
+        if self.dice.chance(ENDED):
             end = text[-1] if text[-1] in "?!." else ""
             text = text.removesuffix(end) + self.dice.choice(AFTER) + end if end else text + self.dice.choice(AFTER)
         self._add(text, assistant, values, wording, user)

@@ -36,7 +36,9 @@ STRETCH, STRETCHED = 0.03, (3, 12)
 """probability that a careless person stretches a word, and how often a letter is repeated then"""
 _WORD = re.compile(r"\{[^}]*\}|[\w']+")
 _SYNONYM = re.compile(rf"\{{[^}}]*\}}|(?<![\w'-])(?:{'|'.join(sorted(SYNONYMS, key=len, reverse=True))})(?![\w'-])")
-_PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
+_PHRASE = re.compile(rf"\{{[^}}]*\}}|\b(?:{'|'.join(PHRASES)})\b")
+_DROPPED = {"apostrophe": re.compile(r"\{[^}]*\}|(?<=\w)'(?=\w)"), "comma": re.compile(r"\{[^}]*\}|,(?= )")}
+"""what hurried people leave out, outside braces"""
 
 
 def slip(dice: Dice, word: str) -> str:
@@ -85,7 +87,8 @@ def misspell(dice: Dice, text: str, rate: float) -> str:
         return slip(dice, word) if len(word) >= 4 and word.isalpha() else word
 
     def shorten(found: re.Match[str]) -> str:
-        return dice.choice(PHRASES[found.group(0)]) if dice.chance(2 * rate) else found.group(0)
+        phrase = found.group(0)
+        return phrase if phrase.startswith("{") or not dice.chance(2 * rate) else dice.choice(PHRASES[phrase])
 
     return _WORD.sub(change, _PHRASE.sub(shorten, text))
 
@@ -110,12 +113,11 @@ def write(dice: Dice, style: str, text: str) -> str:
         text = misspell(dice, text, 0.12)
     if dice.chance(STRETCH):
         text = stretch(dice, text)
-    text = text.replace("{", "").replace("}", "")
     text = text.upper() if style == "shout" else text.lower()
-    if dice.chance(0.55):
-        text = re.sub(r"(?<=\w)'(?=\w)", "", text)
-    if dice.chance(0.6):
-        text = text.replace(", ", " ")
+    for mark, rate in (("apostrophe", 0.55), ("comma", 0.6)):
+        if dice.chance(rate):
+            text = _DROPPED[mark].sub(lambda found: found[0] if found[0].startswith("{") else "", text)
+    text = text.replace("{", "").replace("}", "")
     if text[-1] in "?!." and dice.chance(0.6):
         text = text.rstrip("?!. ") or text
     elif text[-1] in "?!" and dice.chance(0.12):

@@ -35,7 +35,8 @@ def _questions(line: str) -> str:
     name, *also = line.removeprefix("ABOUT ").split()
     named = name.lstrip("/").replace("-", " ")
     return (
-        f"what (does|is) {{{name}}}( do| for|)?|(explain|tell me about|what about|and|how do i use) {{{name}}}(?|)"
+        f"what does {{{name}}} do?|what is {{{name}}}( for|)?"
+        f"|(explain|tell me about|what about|and|how do i use) {{{name}}}(?|)"
         f"|what does (the command|the setting) ({'|'.join((named, *also))}) do?|what is the command {named} for?"
     )
 

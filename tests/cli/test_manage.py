@@ -115,7 +115,7 @@ def test_models_have_headings_date_size_and_loss(call: Call) -> None:
     assert lines[0].split() == ["model", "mode", "tokenizer", "params", "date", "size", "loss", "about"]
     loss = read_training(find_model("smalltalk"))["loss"]
     assert lines[1].startswith(
-        f"smalltalk        chat         wordpiece    4.5M  bundled  5.8 MB  {loss:.3f}  small talk: "
+        f"smalltalk        chat         wordpiece    4.5M  bundled  5.1 MB  {loss:.3f}  small talk: "
     )
     facts = json.loads(call("models", "--json")[1])[0]
     assert (facts["date"], facts["loss"]) == (None, pytest.approx(loss, abs=1e-4))
