@@ -132,7 +132,7 @@ def test_models_have_date_size_and_loss(talk: Talk, home: Path) -> None:
     assert (rows["other"][0], rows["other"][2]) == ("1971-01-02", "1.235")
     assert rows["other"][1].endswith(" kB")
     loss = read_training(find_model("smalltalk"))["loss"]
-    assert rows["smalltalk"] == ("bundled", "5.8 MB", f"{loss:.3f}")
+    assert rows["smalltalk"] == ("bundled", "5.1 MB", f"{loss:.3f}")
     assert rows["parrot"][2] == "–"
 
 
