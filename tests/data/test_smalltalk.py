@@ -415,7 +415,7 @@ def test_replies_seldom_end_as_one_before(large: bytes) -> None:
         endings = [re.split(r"(?<=[.!?]) ", reply)[-1] for reply in replies]
         again += len(endings) - len(set(endings))
         total += len(endings)
-    assert again < 0.008 * total  # of endings drawn once, 0.013 were the same before there were dialogues
+    assert again < 0.011 * total  # of endings drawn once, 0.013 were the same before there were dialogues
 
 
 def test_no_joke_is_told_and_no_riddle_asked_twice(programs: None) -> None:

@@ -21,7 +21,7 @@ def test_what_was_said_in_passing_is_quoted_word_for_word(programs: None) -> Non
                 assert any(found[1].lower() in earlier.user.lower() for earlier in turns[:at]), turns
     topics = {recall.WRITTEN, recall.THREADED, *recall.TOPICS.values(), dialogues.TOPIC}
     topics |= {scene.topic for scene in others.SCENES} | {f"memory: {kind.key}" for kind in memory.KINDS}
-    rare = {recall.TOPICS["whom"]} | {topic for topic in topics if topic.startswith("memory: ")}
+    rare = {recall.TOPICS["whom"], recall.TOPICS["when"]} | {topic for topic in topics if topic.startswith("memory: ")}
     few = {scene.topic for scene in memory.SCENES} | set(situations.SITUATIONS)  # where something came between
     assert quoted.keys() - few <= topics - {recall.TOPICS["never"], "memory: name"}
     assert topics - {recall.TOPICS["never"]} - rare <= quoted.keys()
