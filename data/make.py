@@ -46,9 +46,9 @@ def write(name: str, folder: Path, seed: int, count: int | None = None, held_out
     corpus = CORPORA[name]
     make = importlib.import_module(corpus.module).make
     folder.mkdir(parents=True, exist_ok=True)
-    for part, size in (("train", count), ("held-out", held_out)):
+    for part, asked, usual in (("train", count, corpus.documents), ("held-out", held_out, corpus.held_out)):
         started = time.perf_counter()
-        size = {"train": corpus.documents, "held-out": corpus.held_out}[part] if size is None else size
+        size = usual if asked is None else asked
         text = "".join(make(size, seed, held_out=part == "held-out")).encode()
         path = folder / (part + corpus.suffix)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")

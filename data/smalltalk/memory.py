@@ -2,8 +2,8 @@
 
 A `Kind` of fact defines how it is told, asked for and answered. The bot repeats values exactly as the person typed
 them, so that a small model learns to copy; many names are made of syllables, so that it can't memorize them. Asked for
-anything but their name, it quotes the message, as it does with all that is told (see `quotes.py`), so that there is one
-way to answer. The wordings are in `memory.toml`.
+anything but their name, it quotes the message, as it does for what was told in passing (see `quotes.py`). The wordings
+are in `memory.toml`.
 """
 
 from __future__ import annotations
