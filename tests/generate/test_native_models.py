@@ -2,12 +2,13 @@
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tinychat.config.settings import Settings
-from tinychat.generate.engine import Request
+from tinychat.generate.engine import Request, SampledToken
 from tinychat.generate.native.engine import NativeEngine, choose_precision, read_validation_documents
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.torch_engine import TorchEngine
@@ -23,6 +24,9 @@ MODELS = [
     if not info.architecture["n_encoder_layer"]
 ]
 names = pytest.mark.parametrize("info", MODELS, ids=lambda info: info.name)
+Drawn = Sequence[Sequence[SampledToken]]
+TIE = 1e-4
+"""nats"""
 WORDS = re.findall(r"\w+", (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8"))
 
 
@@ -34,8 +38,7 @@ def test_greedy_answers_are_those_of_the_reference(info: ModelInfo, count: int) 
     prompts = [tokenizer.encode(" ".join(WORDS[start : start + 4])) for start in range(count)]
     for first in range(0, count, 50):
         requests = [Request(slot, ids, 0, settings, seed=0) for slot, ids in enumerate(prompts[first : first + 50])]
-        expected = [[token.id for token in drawn] for drawn in reference.extend(requests, 16)]
-        assert [[token.id for token in drawn] for drawn in native.extend(requests, 16)] == expected
+        assert_same_tokens(native.extend(requests, 16), reference.extend(requests, 16, top_logprobs=2))
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(300, marks=(pytest.mark.slow, pytest.mark.long))])
@@ -50,8 +53,21 @@ def test_greedy_translations_are_those_of_the_reference(count: int) -> None:
         requests.append(Request(start % 50, encoder.encode(text), 0, settings, 0, source=encoder.encode_source(text)))
     for first in range(0, count, 50):
         batch = requests[first : first + 50]
-        expected = [[token.id for token in drawn] for drawn in reference.extend(batch, 16)]
-        assert [[token.id for token in drawn] for drawn in native.extend(batch, 16)] == expected
+        assert_same_tokens(native.extend(batch, 16), reference.extend(batch, 16, top_logprobs=2))
+
+
+def assert_same_tokens(drawn: Drawn, expected: Drawn) -> None:
+    """Assert that answers are equal, each up to where the reference finds two tokens equally likely.
+
+    Float32 sums in another order differ by some 1e-5 nats, so either of such tokens is right.
+    """
+    for tokens, references in zip(drawn, expected, strict=True):
+        for token, reference in zip(tokens, references, strict=True):
+            (_, best), (_, second) = reference.top_logprobs
+            if token.id != reference.id and best - second < TIE:
+                assert token.id in dict(reference.top_logprobs)
+                break  # from here on the answers differ
+            assert token.id == reference.id
 
 
 @pytest.mark.slow
