@@ -91,88 +91,18 @@ def capital(text: str) -> str:
     return text[:index] + text[index].upper() + text[index + 1 :]
 
 
-IRREGULAR_VERBS = {
-    forms[0]: (forms[1], forms[-1])
-    for forms in map(
-        str.split,
-        [
-            "be was been",
-            " become became become",
-            " begin began begun",
-            " break broke broken",
-            " bring brought",
-            " build built",
-            " buy bought",
-            "\n        catch caught",
-            " choose chose chosen",
-            " come came come",
-            " cost cost",
-            " cut cut",
-            " do did done",
-            " draw drew drawn",
-            "\n        drink drank drunk",
-            " drive drove driven",
-            " eat ate eaten",
-            " fall fell fallen",
-            " feed fed",
-            " feel felt",
-            " fight fought",
-            " find found",
-            "\n        fly flew flown",
-            " forget forgot forgotten",
-            " get got",
-            " give gave given",
-            " go went gone",
-            " grow grew grown",
-            " have had",
-            " hear heard",
-            "\n        hide hid hidden",
-            " hit hit",
-            " hold held",
-            " keep kept",
-            " know knew known",
-            " leave left",
-            " lend lent",
-            " let let",
-            " light lit",
-            " lose lost",
-            " make made",
-            " mean meant",
-            "\n        meet met",
-            " pay paid",
-            " put put",
-            " read read",
-            " ride rode ridden",
-            " ring rang rung",
-            " run ran run",
-            " say said",
-            " see saw seen",
-            "\n        sell sold",
-            " send sent",
-            " set set",
-            " show showed shown",
-            " shut shut",
-            " sing sang sung",
-            " sit sat",
-            " sleep slept",
-            " speak spoke spoken",
-            "\n        spend spent",
-            " stand stood",
-            " steal stole stolen",
-            " swim swam swum",
-            " take took taken",
-            " teach taught",
-            " tell told",
-            "\n        think thought",
-            " throw threw thrown",
-            " understand understood",
-            " wake woke woken",
-            " wear wore worn",
-            " win won",
-            "\n        write wrote written",
-        ],
-    )
-}
+_FORMS = """be was been, become became become, begin began begun, break broke broken, bring brought, build built, buy
+bought, catch caught, choose chose chosen, come came come, cost cost, cut cut, do did done, draw drew drawn,
+drink drank drunk, drive drove driven, eat ate eaten, fall fell fallen, feed fed, feel felt, fight fought, find
+found, fly flew flown, forget forgot forgotten, get got, give gave given, go went gone, grow grew grown, have
+had, hear heard, hide hid hidden, hit hit, hold held, keep kept, know knew known, leave left, lend lent, let
+let, light lit, lose lost, make made, mean meant, meet met, pay paid, put put, read read, ride rode ridden, ring
+rang rung, run ran run, say said, see saw seen, sell sold, send sent, set set, show showed shown, shut shut,
+sing sang sung, sit sat, sleep slept, speak spoke spoken, spend spent, stand stood, steal stole stolen, swim
+swam swum, take took taken, teach taught, tell told, think thought, throw threw thrown, understand understood,
+wake woke woken, wear wore worn, win won, write wrote written"""
+IRREGULAR_VERBS = {forms[0]: (forms[1], forms[-1]) for forms in map(str.split, _FORMS.split(","))}
+"""past tenses and past participles"""
 DOUBLED = frozenset(
     (
         "cut",

@@ -87,7 +87,7 @@ def test_an_imported_model_takes_no_name_of_a_run(call: Call, letters: Path, hom
     code, _, err = call("import", str(letters), "--out", str(tmp_path / "out"))
     assert (code, err) == (
         1,
-        f"tinychat: {tmp_path / 'out'} is there already\n  give another --out, or remove it\n",
+        f"tinychat: {tmp_path / 'out'} already exists\n  give another --out, or remove it\n",
     )
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -47,6 +48,11 @@ def test_a_completion_ends_with_a_new_line_and_nothing_else_is_written(call: Cal
 def test_echo_puts_the_prompt_before_its_completion(call: Call) -> None:
     plain = call("--greedy", "-n", "4", "-p", "abc")[1]
     assert call("--greedy", "-n", "4", "-p", "abc", "--echo")[1] == "abc" + plain
+
+
+def test_echo_knows_an_answer_that_begins_with_a_character_of_several_tokens(call: Call) -> None:
+    arguments = ("--greedy", "-n", "12", "--echo", "--begin", "漢字", "-p", "PROMPT ")
+    assert call(*arguments, model=Path("smalltalk"))[1].startswith("PROMPT 漢字")
 
 
 def test_a_stop_text_may_hold_escapes(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,19 +321,20 @@ def test_wrong_usage_is_one_clear_line_and_exit_code_2(call: Call, arguments: tu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem", "remedy"),
+    ("arguments", "flag", "remedy"),
     [
-        (("-m", "tales", "serve"), "-m/--model stands before serve", "give it behind: `tinychat serve tales`"),
-        (("-t0", "serve"), "-t/--temperature/--temp stands before serve", "give it behind: `tinychat serve -t …`"),
-        (("--sample", "bench"), "--greedy stands before bench", "give it behind: `tinychat bench --greedy …`"),
-        (("-p", "hi", "models"), "-p/--prompt stands before models", "`tinychat models --help` lists what it takes"),
+        (("-m", "tales", "serve"), "-m/--model", "put it after the command: `tinychat serve tales`"),
+        (("-t0", "serve"), "-t/--temperature/--temp", "put it after the command: `tinychat serve -t …`"),
+        (("--sample", "bench"), "--greedy", "put it after the command: `tinychat bench --greedy …`"),
+        (("-p", "hi", "models"), "-p/--prompt", "`tinychat models --help` lists what it takes"),
     ],
 )
 def test_a_flag_before_a_command_is_not_dropped(
-    capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str, remedy: str
+    capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], flag: str, remedy: str
 ) -> None:
     assert run(list(arguments)) == 2
-    assert capfd.readouterr() == ("", f"tinychat: {problem}, which would not get it\n  {remedy}\n")
+    problem = f"{flag} stands before {arguments[-1]}, which would not get it"
+    assert capfd.readouterr() == ("", f"tinychat: {problem}\n  {remedy}\n")
 
 
 def test_debug_may_stand_before_a_command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,6 +440,25 @@ def test_a_co_process_gets_each_answer_before_it_sends_the_next_prompt(letters: 
             assert json.loads(running.stdout.readline())["prompt"] == prompt
         running.stdin.close()
         assert running.wait() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no jobs in the background")
+def test_a_job_in_the_background_takes_no_interrupt_of_others(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for such a job, which inherits it
+    try:
+        running = process(letters, "--greedy", "-n", "5")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(b"abc\n")
+        running.stdin.flush()
+        assert running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(b"hello\n")
+        assert (out.count(b"\n"), running.returncode) == (1, 0)
 
 
 @pytest.mark.slow

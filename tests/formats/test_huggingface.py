@@ -211,6 +211,16 @@ def test_an_exported_model_has_half_the_size_and_no_paths(letters: Path, tmp_pat
     torch.testing.assert_close(ours(ids), theirs(ids), atol=0.05, rtol=0.05)
 
 
+def test_an_exported_model_is_as_exact_as_it_is_stored_up_to_16_bits(letters: Path, tmp_path: Path) -> None:
+    info, weights = read_info(letters), read_weights(read_info(letters))
+    for stored, exact in (("f16", torch.float16), ("bf16", torch.bfloat16), ("f32", torch.float16)):
+        own = replace(info, folder=tmp_path / stored)
+        save_model(own, weights, read_tokenizer(letters), precision=stored)
+        export_model(own, "tinychat", tmp_path / f"{stored} out")
+        found = read_weights(read_info(tmp_path / f"{stored} out"))
+        assert all(found[name].equal(weight.to(exact).float()) for name, weight in weights.items())
+
+
 def test_an_export_in_int8_stays_so_when_it_is_imported_and_exported_again(letters: Path, tmp_path: Path) -> None:
     info = read_info(letters)
     for number, (to, smaller) in enumerate((("tinychat", 0.7), ("tinychat-int8", 0.85), ("tinychat", 1.01)), 1):
@@ -234,6 +244,15 @@ def test_an_exported_card_keeps_a_recipe_without_paths(letters: Path, tmp_path: 
     save_model(own, read_weights(info), read_tokenizer(letters), card=card, training=training)
     export_model(own, "tinychat", tmp_path / "out")
     assert read_card(tmp_path / "out") == card
+
+
+def test_an_imported_model_keeps_its_card_under_its_new_name(letters: Path, tmp_path: Path) -> None:
+    card = "# m\n\nA model.\n\n    tinychat -m m\n\n| loss | 1.2 |\n"
+    own = replace(read_info(letters), name="m", folder=tmp_path / "m")
+    save_model(own, read_weights(read_info(letters)), read_tokenizer(letters), card=card)
+    import_model(tmp_path / "m", "my own", tmp_path / "copy")
+    expected = "# my own\n\nA model.\n\n    tinychat -m 'my own'\n\n| loss | 1.2 |\n"
+    assert read_card(tmp_path / "copy") == expected
 
 
 def test_a_model_of_tinychat_is_imported_unchanged(chatter: Path, tmp_path: Path) -> None:

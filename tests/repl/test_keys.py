@@ -71,6 +71,28 @@ def test_lines_that_the_terminal_edited_are_kept_for_the_prompt(is_for_prompt: b
         assert "".join(key.data for key in keys) == "one\ntwo\nthree"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a console has no attributes")
+def test_a_program_that_was_suspended_goes_on_without_echo() -> None:
+    import termios
+
+    master, slave = os.openpty()
+    with os.fdopen(slave, encoding="utf-8") as terminal:
+        keyboard, of_shell = Keyboard(create_input(terminal)), termios.tcgetattr(slave)
+
+        def echoes_after_being_continued() -> bool:
+            termios.tcsetattr(slave, termios.TCSANOW, of_shell)
+            signal.raise_signal(signal.SIGCONT)
+            return bool(termios.tcgetattr(slave)[3] & termios.ECHO)
+
+        with keyboard.no_echo():
+            assert not echoes_after_being_continued()
+            with keyboard.handed_over():  # to a program that sets its own
+                assert echoes_after_being_continued()
+            assert not echoes_after_being_continued()
+        assert echoes_after_being_continued()
+    os.close(master)
+
+
 def press(*keys: Keys | str, previous: str = "") -> LineEditor:
     editor = LineEditor(previous)
     for key in keys:
@@ -113,6 +135,7 @@ def test_a_long_line_scrolls_to_its_cursor() -> None:
     assert editor.view(6) == "defg▏h"
     assert press("王" * 10).view(9) == "王" * 4 + "▏"
     assert press(*["abcdefghij", Keys.Home]).view(4) == "▏abc"
+    assert [press("王a").view(width) for width in (2, 1, 0, -3)] == ["a▏", "▏", "", ""]
 
 
 @pytest.mark.parametrize(

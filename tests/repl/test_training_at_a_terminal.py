@@ -1,9 +1,12 @@
 """Training from within the REPL with a real trainer process, its dashboard, and chatting with the trained model."""
 
+import os
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pexpect
 import pytest
 from screens import Person
 
@@ -51,6 +54,14 @@ def test_train_on_a_text_and_chat_with_the_model(person: Person) -> None:
     person.sees(has("│ ⊕─╯ add"), has("in all"))
     person.type("/quit", ENTER)
     assert person.wait_for_exit() == 0
+
+
+def test_a_text_that_is_piped_in_at_a_terminal_is_trained_on(text: Path, tmp_path: Path) -> None:
+    call = f"cat {text.name} | {sys.executable} -m tinychat train - --steps 3 --sample-prompt the {SMALL}"
+    env = os.environ | {"TINYCHAT_HOME": str(tmp_path / "home"), "TERM": "xterm-256color"}
+    shown, code = pexpect.run(f"bash -o pipefail -c '{call}'", withexitstatus=True, timeout=120, env=env)
+    assert code == 0, shown.decode()
+    assert b"done at step 3" in shown
 
 
 def test_resizing_while_training_starts_leaves_what_was_typed_on_screen(person: Person) -> None:

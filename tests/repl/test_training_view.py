@@ -242,6 +242,21 @@ def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> 
     assert commands(run) == ["sample", "evaluate", "stop"]
 
 
+def test_a_run_goes_on_if_its_trainer_cannot_be_asked(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    run.control_file.mkdir()  # nothing can be written to it, as on a full disk
+    input.send_text("s")
+    screen = Screen()
+
+    def end_when_told() -> None:
+        while "the trainer cannot be asked to sample" not in screen.getvalue():
+            time.sleep(0.01)
+        write(run, ended())
+
+    threading.Thread(target=end_when_told, daemon=True).start()
+    assert Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer()) == ended()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dumb", [False, True])
 def test_what_is_typed_for_the_prompt_does_not_act_on_the_run(run: RunFolder, input: PipeInput, *, dumb: bool) -> None:

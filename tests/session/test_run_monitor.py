@@ -44,6 +44,11 @@ def write_event(run: RunFolder, event: Event) -> None:
         file.write(to_json(event) + "\n")
 
 
+def test_a_trainer_that_cannot_be_asked_for_weights_is_not_waited_for(run: RunFolder) -> None:
+    run.control_file.mkdir()  # nothing can be written to it, as on a full disk
+    BackgroundRun(run, None).request_weights(lambda: pytest.fail("waited"))
+
+
 def test_the_model_of_a_followed_run_opens_once_it_has_weights(run: RunFolder, letters: Path) -> None:
     holder = Holder()
     holder.open(str(letters))

@@ -10,7 +10,7 @@ import pytest
 from tinychat.commands.settings import change
 from tinychat.commands.training import answer_with_snapshots
 from tinychat.config.option import Origin
-from tinychat.errors import ModelError, TinychatError, UsageError
+from tinychat.errors import GenerationError, ModelError, TinychatError, UsageError
 from tinychat.events import AnswerStart, Finished, Notice, Record, Token
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
@@ -88,6 +88,22 @@ def test_a_greedy_answer_that_is_continued_equals_one_longer_answer(session: Ses
     twice = session.turns[-1].answer
     session.settings.set("max_tokens", 12)
     assert text_of(session.answer("abc")) == twice
+
+
+def test_a_retry_that_fails_leaves_the_turn_where_it_is(session: Session) -> None:
+    list(session.answer("abc"))
+    before = list(session.turns)
+    session.settings.update({"begin": "hello", "regex": "[0-9]+"}, Origin.FLAG)
+    with pytest.raises(GenerationError):
+        list(session.retry())
+    assert session.turns == session.conversation.all == before
+
+
+def test_an_answer_that_is_to_match_a_pattern_is_continued_with_as_many_tokens_more(session: Session) -> None:
+    session.settings.update({"regex": "[^!]*", "max_tokens": 6}, Origin.FLAG)
+    list(session.answer("abc"))
+    assert len(text_of(session.continue_answer())) == 6
+    assert "!" not in session.turns[0].answer
 
 
 def test_checkpoints_answer_with_the_same_seed(session: Session, tmp_path: Path) -> None:

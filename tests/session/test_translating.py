@@ -1,10 +1,15 @@
 """Prompts of several sentences: a translator answers one after the other, and each can be looked into."""
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tinychat.config.option import Origin
+from tinychat.config.settings import Settings
+from tinychat.errors import TinychatError
 from tinychat.events import Finished, Notice, Token
 from tinychat.session.inspection import ids_before, probabilities_at
 from tinychat.session.session import Session
@@ -55,10 +60,83 @@ def test_a_sentence_longer_than_the_context_is_named(session: Session) -> None:
     assert session.turns[0].answer.endswith("\nir vamos")
 
 
-def test_settings_that_ask_for_a_whole_text_have_it_translated_at_once(session: Session) -> None:
-    session.settings.update({"num_beams": 2}, Origin.FLAG)
-    list(session.answer("let's go\nlove you"))
+def test_settings_that_describe_a_whole_text_have_it_translated_at_once(session: Session) -> None:
+    session.settings.update({"begin": "te"}, Origin.FLAG)
+    notices = [record.text for record in session.answer("let's go\nlove you") if isinstance(record, Notice)]
     assert "\n" not in session.turns[0].answer
+    assert session.turns[0].answer.startswith("te")
+    assert notices[0].startswith("the 2 sentences are translated as one text")
+
+
+@pytest.mark.parametrize(
+    "values", [{"num_beams": 3}, {"best_of": 2, "temperature": 0.1}, {"ban": ("zebra",)}, {"ban": ("o\n",)}]
+)
+def test_other_settings_leave_no_sentence_out(session: Session, values: dict[str, object]) -> None:
+    session.settings.update(values, Origin.FLAG)
+    list(session.answer("let's go\n\nlove you\nlet's go"))
+    assert session.turns[0].answer == "ir vamos\n\nte amo\nir vamos"
+
+
+def test_a_text_banned_while_sentences_are_translated_is_in_none_that_follows() -> None:
+    session = Session()
+    session.open_model("translate")
+    session.settings.update({"temperature": 0}, Origin.FLAG)
+    prompt = "The cat is here. The dog is there. The house is big."
+    for record in session.answer(prompt):
+        if isinstance(record, Token):
+            session.settings.update({"ban": ("el perro",)}, Origin.FLAG)
+    first, second, third = session.turns[0].answer.split(". ")
+    assert (first, third) == ("El gato está aquí", "La casa es grande.")
+    assert "perr" in second
+    assert "el perro" not in second.lower()
+    list(session.answer(prompt))
+    assert session.turns[1].answer == session.turns[0].answer
+
+
+@pytest.mark.parametrize("values", [{"ban": ("zebra",)}, {"num_beams": 4}, {"regex": ".*"}, {"begin": "La"}])
+@pytest.mark.parametrize("then", [0, 1])
+def test_an_answer_goes_on_in_its_sentence_whatever_was_set_meanwhile(values: dict[str, object], then: int) -> None:
+    session = Session()
+    session.open_model("translate")
+    session.settings.update({"temperature": 0, "max_tokens": 8}, Origin.FLAG)
+    if then:
+        session.settings.update(values, Origin.FLAG)
+    list(session.answer("The cat is here. The dog is there. The house is big."))
+    before = session.turns[0].answer
+    neutral = {name: getattr(Settings(), name) for name in values}
+    session.settings.update(neutral if then else values, Origin.FLAG)
+    session.settings.update({"max_tokens": 40}, Origin.FLAG)
+    list(session.continue_answer())
+    answer = session.turns[0].answer
+    assert answer.startswith(before)
+    if not {"regex", "begin"} & set(values):
+        assert answer == "El gato está aquí. El perro está ahí. La casa es grande."
+
+
+def test_settings_may_change_at_any_token_of_a_translation() -> None:
+    """Sequences of changes, answers, continuations and branches, drawn at random: none of them fails."""
+    random = Random(1)
+    changes: list[dict[str, object]] = [
+        {"ban": ("el ",)}, {"ban": ("perro", "está")}, {"ban": ()}, {"num_beams": 3}, {"num_beams": 1},
+        {"best_of": 2, "temperature": 0.8}, {"best_of": 1, "temperature": 0}, {"begin": "La"}, {"begin": None},
+        {"regex": "[A-Z].*"}, {"regex": None}, {"max_tokens": 5}, {"max_tokens": 30}, {"stop": (". ",)}, {"stop": ()},
+    ]  # fmt: skip
+    session = Session()
+    session.open_model("translate")
+    for _ in range(60):
+        turn = session.turns[-1] if session.turns else None
+        asks = [partial(session.answer, "The cat is here. Where is the dog? Everybody sleeps.")]
+        if turn is not None:
+            asks += [session.retry, session.continue_answer]
+        if turn is not None and len(turn.tokens) > 3:
+            position = random.randrange(len(turn.tokens))
+            asks.append(partial(session.branch, position, [turn.tokens[position].id]))
+        with suppress(TinychatError):
+            for record in random.choice(asks)():
+                if isinstance(record, Token) and random.random() < 0.2:
+                    session.settings.update(random.choice(changes), Origin.FLAG)
+        with suppress(TinychatError):
+            session.settings.update(random.choice(changes), Origin.FLAG)
 
 
 @pytest.mark.parametrize("values", [{}, {"num_beams": 2}, {"best_of": 2}])

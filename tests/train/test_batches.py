@@ -28,8 +28,10 @@ from tinychat.train.batches import (
     cut_document,
     encode_rows,
     join_rows,
+    padded_length,
     split_folds,
 )
+from tinychat.train.gradient_graphs import MAX_GRAPHS
 
 
 def shown(rows: Rows, tokenizer: Tokenizer) -> list[str]:
@@ -265,8 +267,8 @@ def documents(*lengths: int, source: bool = False) -> Rows:
 def test_documents_are_padded_and_padding_is_not_learned() -> None:
     batch = Batches([documents(3, 5)], context_length=9, batch_size=2, seed=1).batch(0)
     short, long = sorted(range(2), key=lambda row: int(batch.ids[row, 0]))
-    assert batch.targets[short].tolist() == [0] * 2 + [IGNORED] * 7
-    assert batch.targets[long].tolist() == [1] * 4 + [IGNORED] * 5
+    assert batch.targets[short].tolist() == [0] * 2 + [IGNORED] * 2
+    assert batch.targets[long].tolist() == [1] * 4
     assert batch.ids[long, :4].tolist() == [1] * 4
     assert batch.source is None
 
@@ -276,7 +278,7 @@ def test_what_an_encoder_reads_stands_beside_each_row() -> None:
     assert batch.source is not None
     for ids, source in zip(batch.ids.tolist(), batch.source.tolist(), strict=True):
         length = (4, 6, 3)[ids[0]]
-        assert source == [ids[0]] * length + [NO_TOKEN] * (9 - length)
+        assert source == [ids[0]] * length + [NO_TOKEN] * (8 - length)
     cut = Batches([documents(3, 5, source=True)], context_length=2, batch_size=2, seed=1).batch(0)
     assert cut.source is not None
     assert cut.ids.shape == cut.targets.shape == cut.source.shape == (2, 2)
@@ -297,11 +299,13 @@ def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
 def test_batches_of_documents_have_few_lengths() -> None:
     lengths = np.random.default_rng(0).integers(2, 200, size=300)
     batches = Batches([documents(*lengths, source=True)], context_length=150, batch_size=10, seed=2)
-    few = {*range(16, 150, 16), 150}
+    few = {*range(4, 33, 4), *range(40, 65, 8), *range(80, 150, 16), 150}
+    assert len(set(map(padded_length, range(1, 513)))) <= MAX_GRAPHS
     for batch in map(batches.batch, range(30)):
         assert batch.source is not None
         assert {batch.ids.shape[1], batch.source.shape[1]} <= few
-        assert batch.ids.shape[1] - int((batch.targets != IGNORED).sum(dim=1).max()) < 16
+        longest = int((batch.targets != IGNORED).sum(dim=1).max())
+        assert longest <= batch.ids.shape[1] < (1.25 * longest if longest > 12 else longest + 4)
 
 
 def test_a_batch_is_shared_out_row_by_row() -> None:

@@ -305,7 +305,7 @@ def test_a_model_in_the_final_folder_stays(letters: Path, tmp_path: Path) -> Non
     shutil.copytree(letters, folder)
     with pytest.raises(UsageError) as caught:
         prepare_run(Recipe(sources=("novel.txt",)), out=folder)
-    assert caught.value.problem == f"--out {folder} is there already"
+    assert caught.value.problem == f"--out {folder} already exists"
     assert not paths.runs_folder().exists()
 
 

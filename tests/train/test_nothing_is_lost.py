@@ -113,7 +113,7 @@ def test_an_unusable_final_folder_is_refused_before_training(text: Path, tmp_pat
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "letter.txt").write_text("dear reader")
     for name in ("precious", "letters.txt"):
-        with pytest.raises(UsageError, match="is there already"):
+        with pytest.raises(UsageError, match="already exists"):
             prepare_run(load_recipe().merged({"sources": [str(text)]}), out=tmp_path / name)
     assert (tmp_path / "precious" / "letter.txt").exists()
 

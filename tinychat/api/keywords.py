@@ -97,7 +97,7 @@ class RecipeValues(TypedDict, total=False):
     reply_loss_fraction: float
     """Fraction of a reply's tokens included in the loss; its first five always are [1]."""
     validation_fraction: float
-    """Fraction of the text, at its end, held out for validation [0.1]."""
+    """Fraction held out for validation: the end of a running text, or documents from all over it [0.1]."""
     tokenizer: str | None
     """Char, wordpiece, bpe, word, whitespace, or the path of a tokenizer.json [–]."""
     vocab_size: int | None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--seed", metavar="N", help="with --suite: seed of the sampled answers [1]")
 @click.option(
     "--split", type=click.Choice(("val", "train", "all")), default="val",
-    help="the part to score: val (the last tenth), train, or all",
+    help="the part to score: val (what training holds out, a tenth), train, or all",
 )  # fmt: skip
 @click.option("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that holds the text")
 @click.option("--field", metavar="NAME", help="the field of a JSON Lines file that holds the text")

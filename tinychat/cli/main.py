@@ -84,14 +84,14 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve as click does, but suggest a remedy for an unknown command."""
         is_typed = bool(args) and not args[0].startswith("-") and not context.resilient_parsing
-        if is_typed and self.get_command(context, args[0].lower()) is None:
+        if is_typed and self.get_command(context, args[0]) is None:
             if args[0] == "help":
                 near = [" ".join([*(name for name in args[1:2] if name in COMMANDS), "--help"])]
             elif args[0] in ELSEWHERE:
                 near = [ELSEWHERE[args[0]]]
             else:
-                near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            remedy = f"did you mean `tinychat {near[0]}`?" if near else "a prompt goes behind -p, a model behind -m"
+                near = difflib.get_close_matches(args[0].lower(), COMMANDS, n=1)
+            remedy = f"did you mean `tinychat {near[0]}`?" if near else "put a prompt after -p, a model after -m"
             raise UsageError(f"there is no command {args[0]!r}", remedy)
         return super().resolve_command(context, args)
 
@@ -159,9 +159,9 @@ def _refuse_flags_before(context: click.Context, name: str) -> None:
         if (own := taken.get(flag.name)) is None:
             remedy = f"`tinychat {name} --help` lists what it takes"
         elif isinstance(own, click.Argument):
-            remedy = f"give it behind: `tinychat {name} {shlex.quote(context.params[own.name or ''])}`"
+            remedy = f"put it after the command: `tinychat {name} {shlex.quote(context.params[own.name or ''])}`"
         else:
-            remedy = f"give it behind: `tinychat {name} {own.opts[0]} …`"
+            remedy = f"put it after the command: `tinychat {name} {own.opts[0]} …`"
         raise UsageError(f"{'/'.join(flag.opts)} stands before {name}, which would not get it", remedy)
 
 

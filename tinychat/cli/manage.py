@@ -272,7 +272,7 @@ def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
 
         path = with_ending(path, suffix)
     if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
-        raise UsageError(f"{path} is there already", "give another --out")
+        raise UsageError(f"{path} already exists", "give another --out")
     if to not in FORMATS or FORMATS[to].needs_torch:
         check_torch()
     if chat is None:
@@ -295,8 +295,8 @@ def export(model: str, to: str, out: Path | None, chat: Path | None) -> None:
 def import_(path: Path, name: str | None, out: Path | None) -> None:
     """Import a model of another tool, or one of tinychat's own; without that, `tinychat -m PATH` opens it, too.
 
-    PATH is a folder that transformers saved, a GGUF file, or a folder of tinychat; docs/training.md lists the
-    architectures.
+    PATH is a folder that transformers saved, a GGUF file, a folder of llama2.c or nanoGPT, or one of tinychat;
+    docs/training.md lists the architectures.
     """
     check_importable(path)
     name = check_name(name or (path.resolve().stem if path.is_file() else path.resolve().name))
@@ -304,7 +304,7 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
         raise taken_error(taken, "take another --name")
     folder = out or paths.models_folder() / name
     if folder.exists():
-        raise ModelError(f"{folder} is there already", "give another --out, or remove it")
+        raise ModelError(f"{folder} already exists", "give another --out, or remove it")
     check_torch()
     info = import_model(path, name, folder)
     echo(f"{info.summary}: `tinychat -m {typed(str(out or name))}` talks to it")
@@ -341,8 +341,11 @@ def _draw(result: "Drawable") -> None:
     from tinychat.repl.render.results import draw
     from tinychat.repl.render.terminal import Terminal
 
-    plain = Terminal(sys.stdout, lambda: (10_000, 24), colour=False, dumb=True)
-    draw(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, result)
+    terminal = Terminal(sys.stdout, lambda: (10_000, 24), colour=False, dumb=True)
+    if sys.stdout.isatty():
+        options = load_ui_options()
+        terminal = Terminal.standard(sys.stdout, plain=options.plain, theme=options.theme)
+    draw(terminal, result)
 
 
 def _file_facts(info: ModelInfo) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def echo_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> No
 
 def echo_problem(problem: str, remedy: str = "") -> None:
     """Write an error to stderr: what is wrong, and below it what to do."""
-    colour = is_terminal(sys.stderr) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    colour = is_terminal(sys.stderr) and not is_dumb() and not os.environ.get("NO_COLOR")
     name = click.style("tinychat: ", fg="red" if colour else None)
     _echo(f"{name}{escape_controls(problem)}\n", err=True, colour=colour)
     if remedy:
@@ -47,8 +47,8 @@ def echo_problem(problem: str, remedy: str = "") -> None:
 
 
 def echo_progress(text: str = "") -> None:
-    """Replace the last progress on stderr, if that is a terminal; no text erases it."""
-    if is_terminal(sys.stderr):
+    """Replace the last progress on stderr, if that is a terminal that can; no text erases it."""
+    if is_terminal(sys.stderr) and not is_dumb():
         _echo(f"\r{escape_controls(text)}" if text else ERASE, err=True)
 
 
@@ -61,6 +61,11 @@ def write(text: str, end: str = "") -> None:
 def is_terminal(stream: TextIO | None) -> bool:
     """Return whether a stream is open and a terminal."""
     return stream is not None and stream.isatty()
+
+
+def is_dumb() -> bool:
+    """Return whether the terminal can do nothing but write lines."""
+    return os.environ.get("TERM") in ("dumb", "unknown")
 
 
 def _to_shown(text: str, stream: TextIO | None) -> str:

@@ -92,6 +92,7 @@ class _Job:
     error: str | None = None
     tokens: list[Token] = field(default_factory=list)
     written: int = 0
+    is_echoed: bool = False
     chosen_from: dict[str, Any] = field(default_factory=dict)
     finished: Finished | None = None
 
@@ -132,7 +133,9 @@ class _Pipe:
         if self._options.verbose:
             echo(f"tinychat: {engine.about}", err=True)
         batch = Batch(engine, lambda: self._interrupted)
-        before = signal.signal(signal.SIGINT, self._interrupt)
+        before = signal.getsignal(signal.SIGINT)
+        if before is not signal.SIG_IGN:  # as a shell does for jobs in the background
+            signal.signal(signal.SIGINT, self._interrupt)
         try:
             for answer, record in drive(batch, admit=lambda: self._admit(batch), outlives=self._outlives):
                 job = self._answering[answer]
@@ -297,8 +300,8 @@ class _Pipe:
 
     def _write_text(self, job: _Job) -> None:
         new = job.text(job.written)
-        if self._options.echo and job.written == 0 and (new or job.done):
-            new = job.line.prompt + new
+        if self._options.echo and not job.is_echoed and (new or job.done):
+            new, job.is_echoed = job.line.prompt + new, True
         job.written = len(job.tokens)
         end = "" if not job.done else "\0" if self._options.null else "\n"
         if new or end:

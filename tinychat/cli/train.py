@@ -13,7 +13,7 @@ import click
 
 from tinychat.cli.completion import complete_data_sets, complete_recipes, complete_runs
 from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options
-from tinychat.cli.output import echo
+from tinychat.cli.output import echo, is_terminal
 from tinychat.config.settings import UI_OPTIONS, UiOptions
 from tinychat.corpus.sources import join_words
 from tinychat.errors import UsageError, check_torch
@@ -126,9 +126,9 @@ def train(
 ) -> int:  # fmt: skip
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
 
-    Several sources are joined, and the last tenth of all is held out for validation. Weights mix them instead: with
-    a.txt:2 b.txt:1, two thirds of the training data come from a.txt, however long the files are, and each source holds
-    out its own last tenth.
+    Several sources are joined, and a tenth of all is held out for validation: the end of a running text, or documents
+    from all over it. Weights mix them instead: with a.txt:2 b.txt:1, two thirds of the training data come from a.txt,
+    however long the files are, and each source holds out its own tenth.
 
     --from MODEL trains an existing model further on other text; its architecture and tokenizer stay the same.
 
@@ -188,7 +188,8 @@ def watch(
 ) -> "RunOutcome":
     """Show a run until it ends, and return its last event, or None if it trains on in the background.
 
-    With a terminal it is shown as a dashboard; `as_json` writes each event to stdout, and only errors to stderr.
+    With a terminal it is shown as a dashboard, which reads keys: so stdin must be one, too. `as_json` writes each event
+    to stdout, and only errors to stderr.
     `process` is the trainer if it is a child of this process. Ctrl-C stops the run and saves the model.
 
     Raises:
@@ -204,7 +205,7 @@ def watch(
     terminal = Terminal.standard(sys.stdout, plain=ui_options.plain, theme=ui_options.theme)
     if as_json:
         last = write_lines(run, process, echo, as_json=True)
-    elif sys.stdout.isatty() and sys.stderr.isatty() and not terminal.dumb:
+    elif all(map(is_terminal, (sys.stdin, sys.stdout, sys.stderr))) and not terminal.dumb:
         last = Dashboard(terminal, Keyboard()).show(run, process)
     else:
         last = write_lines(run, process, echo_error)

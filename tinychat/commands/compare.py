@@ -128,7 +128,7 @@ def _compare(session: Session, prompt: str, variants: list[Variant]) -> Parallel
     prompt, index = unquote(prompt.strip()), len(session.turns)
     if not prompt:
         if not session.turns:
-            raise UsageError("there is no prompt yet", "type one first, or put it behind the command")
+            raise UsageError("there is no prompt yet", "type one first, or put it after the command")
         prompt, index = session.turns[-1].prompt, index - 1
     session.comparison = Comparison(session.conversation, prompt, index, variants, session.runs)
     labels = tuple(f"{number} · {variant.name}" for number, variant in enumerate(variants, start=1))
@@ -175,7 +175,7 @@ def _sampling_setting(name: str) -> Option:
         return setting
     known = ", ".join(SETTINGS[one].spelling for one in SAMPLING)
     problem = f"{setting.spelling} does not say how tokens are chosen" if setting else f"there is no setting {name!r}"
-    raise UsageError(problem, f"compared are {known} and model")
+    raise UsageError(problem, f"/compare takes {known} and model")
 
 
 def _label(setting: Option, value: object) -> str:

@@ -368,7 +368,13 @@ def to_name(text: str) -> str:
 
 
 def to_path(text: str) -> Path:
-    """Return the path of a typed file name, in which a space may be written `\\ ` and the home folder `~`."""
+    """Return the path of a typed file name, in which a space may be written `\\ ` and the home folder `~`.
+
+    Raises:
+        UsageError: If no file can have that name.
+    """
+    if "\0" in text:
+        raise UsageError(f"{text!r} is no name of a file: it holds a NUL character", "type the name anew")
     return expand_home(text.replace("\\ ", " "))
 
 

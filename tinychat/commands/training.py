@@ -24,6 +24,7 @@ from tinychat.commands.registry import (
     split_flags,
     split_words,
     to_name,
+    to_path,
     unquote,
 )
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Result, Table, WatchRun
@@ -42,7 +43,6 @@ from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
 from tinychat.textutil import compact, duration, percent
 from tinychat.train.event_log import Curves
-from tinychat.untrusted import expand_home
 
 if TYPE_CHECKING:
     from tinychat.train.report import RunSummary
@@ -514,7 +514,7 @@ def _parse_plot(text: str) -> tuple[list[str], str, Path | None]:
 
 
 def _picture_file(name: str) -> Path:
-    path = expand_home(name)
+    path = to_path(name)
     if path.suffix.lower() not in SUFFIXES:
         raise refuse_ending(path, SUFFIXES)
     return path

@@ -326,7 +326,7 @@ def _messages(record: Record, notes: Notes) -> list[Message]:
             notes.add("parts of messages without text, such as pictures, left out: {count}", len(text) - len(texts))
             text = "\n".join(texts) if texts else None
         if role not in ROLES:
-            notes.add("messages left out that neither user nor bot says: {count}, the first by {first}", 1, repr(role))
+            notes.add("messages of other roles than user and assistant left out: {count}, first {first}", 1, repr(role))
         elif not isinstance(text, str):
             notes.add("messages without text left out: {count}, the first by {first}", 1, repr(role))
         else:
@@ -384,8 +384,12 @@ def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
                 continue
         except (ValueError, RecursionError):
             if not more:
-                if at < len(buffer) or in_array:
+                if at < len(buffer):
                     raise SourceError(f"{part.path} is no JSON: it ends with {buffer[at : at + 40]!r}") from None
+                if in_array:
+                    raise SourceError(
+                        f"{part.path} is no JSON: it ends within an array", "is the file complete?"
+                    ) from None
                 return
         buffer, at = buffer[at:], 0
         length = len(buffer)

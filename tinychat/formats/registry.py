@@ -44,6 +44,7 @@ from tinychat.store.models import (
     read_tokenizers,
     read_training,
     read_weights,
+    renamed_card,
     save_model,
     without_recipe,
 )
@@ -82,14 +83,16 @@ def _never(path: Path) -> bool:
     return False
 
 
-def _write_tinychat(info: ModelInfo, folder: Path, precision: Precision = "bf16") -> None:
+def _write_tinychat(info: ModelInfo, folder: Path, precision: Precision | None = None) -> None:
+    """Write a folder to share; by default as exact as the weights are stored, but in 16 bits at most."""
     checked_config(info)
     training, card = read_training(info.folder, info.files), read_card(info.folder, info.files)
     recipe = training.get("recipe", {})
     if (shared := _without_paths(recipe)) != recipe:
         training, card = training | {"recipe": shared}, without_recipe(card)
-    if _stored_precision(info) == "int8":
-        precision = "int8"  # smaller, and as exact as can be
+    stored = _stored_precision(info)
+    if precision is None or stored == "int8":
+        precision = "f16" if stored == "f32" else stored
     _save(info, replace(info, folder=folder), training, card, precision)
 
 
@@ -145,7 +148,7 @@ FORMATS: Mapping[str, Format] = {
         _never, write=_later("onnx", "write"),
     ),
     "tinychat": Format(
-        "a folder to share: weights in bf16, half the size, and no paths of this machine",
+        "a folder to share: weights in 16 bits at most, and no paths of this machine",
         _never, write=_write_tinychat,
     ),
     "tinychat-int8": Format(
@@ -226,8 +229,11 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     check_importable(path)
     info = open_path(path)
     checked_config(info)
-    is_foreign, card = info.foreign is not None, f"# {name}\n\n{info.description}\n"
-    training = {"imported_from": info.description} if is_foreign else read_training(info.folder, info.files)
+    if info.foreign is None:
+        training = read_training(info.folder, info.files)
+        card = renamed_card(read_card(info.folder, info.files), info.name, name)
+    else:
+        training, card = {"imported_from": info.description}, f"# {name}\n\n{info.description}\n"
     return _save(info, replace(info, name=name, folder=folder), training, card, _stored_precision(info))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from tinychat.config.settings import UNFILTERED, Settings, describe_sampling
 from tinychat.events import AvoidedText, Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
-from tinychat.generate.bans import BanWatch, Redraw, has_banned
+from tinychat.generate.bans import BanWatch, Redraw
 from tinychat.generate.beam_search import BeamSearch
 from tinychat.generate.choices import Choices
 from tinychat.generate.controls import Controls
@@ -58,7 +58,7 @@ class Answer:
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self._sources, self._source_index, self._prompt = sources, 0, tuple(prompt)
         self._earlier = ""  # the translations of the sources before this one
-        self._cut = [source.cut for source in sources if source.cut]  # that a notice is to tell
+        self._notices = list(_notices(sources))  # that the first records are to be
         self.finished: Finished | None = None
         self._reads_nothing = bool(sources) and all(source.is_blank for source in sources)
         self.is_over = self._reads_nothing
@@ -67,9 +67,9 @@ class Answer:
         self.healing = Healing(vocabulary, prompt) if heals and vocabulary else None
         """How the answer may begin, until it is chosen."""
         self._healed: HealedStart | None = None
+        self._start = len(prompt)
         self._set_controls()
         self.request.steering = vocabulary.steering(self.request.settings) if vocabulary else None
-        self._start = len(prompt)
         self._bans = BanWatch(bans) if (bans := settings().ban) else None
         self._redraw: Redraw | None = None
         self._avoided: dict[int, tuple[AvoidedText, ...]] = {}  # of the token that will be at an index of the answer
@@ -101,24 +101,29 @@ class Answer:
         answer_ids: Sequence[int],
         num_generated: int,
         *,
+        sources: Sequence[Source] = (),
         source_index: int = 0,
+        earlier: str = "",
         healed: HealedStart | None = None,
     ) -> None:
         """Continue an answer that has begun: `ids` are those of the prompt and of the answer so far.
 
         The decoder joins the next tokens to `answer_ids`; `num_generated` tokens count as generated, in the limit
-        `max_tokens` and as the index of the next random number. Of several sources, it goes on with that of an index:
-        then the ids are those of its translation alone. If the prompt was `healed`, they are without the tokens that
-        the first one replaces.
+        `max_tokens` and as the index of the next random number. Of several `sources`, by default those of before, it
+        goes on with that of an index, behind the `earlier` translations: then the ids are those of its own alone. If
+        the prompt was `healed`, they are without the tokens that the first one replaces.
         """
         self.healing, self._healed = None, healed
         if healed is not None:
             self._decoder = self._new_decoder()
-            self._set_controls()
-        if source_index:
+        if sources:
+            self._sources = sources
+        if self._sources:
             self._source_index, self.request.source = source_index, self._sources[source_index].ids
+        self._earlier = earlier
         self.request.ids, self.request.num_generated = list(ids), num_generated
         self._start = len(ids) - len(answer_ids)
+        self._set_controls()
         self._watch_bans()
         for id in answer_ids:
             self._decoder.push(id)
@@ -129,14 +134,14 @@ class Answer:
         """Return an answer that continues the same tokens with other random numbers."""
         request = self.request
         other = Answer(
-            self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
-            top_logprobs=self.top_logprobs, sources=self._sources, vocabulary=self._vocabulary,
+            self.tokenizer, self._prompt, self.settings, seed=seed, prompt_index=request.prompt_index,
+            end_ids=request.end_ids, top_logprobs=self.top_logprobs, sources=self._sources, vocabulary=self._vocabulary,
             logit_bias=self._logit_bias,
             begins_text=self._begins_text, is_cut=self._is_cut,
         )  # fmt: skip
         other.resume(
             request.ids, request.ids[self._start :], request.num_generated, source_index=self._source_index,
-            healed=self._healed,
+            earlier=self._earlier, healed=self._healed,
         )  # fmt: skip
         if self.healing and self._vocabulary:
             other.healing = Healing(self._vocabulary, request.ids)
@@ -145,14 +150,17 @@ class Answer:
     def adopt(self, other: "Answer") -> None:
         """Become what a sibling has become."""
         self.request.ids, self.request.settings = other.request.ids, other.request.settings
+        self.request.source, self._source_index = other.request.source, other._source_index
+        self._earlier = other._earlier
         self.healing, self._healed, self._start = None, other._healed, other._start
 
     def search(self) -> BeamSearch:
-        """Return a beam search for the rest of the answer."""
+        """Return a beam search for the rest of the answer, or of the translation of one of several sources."""
         controls, start = self._controls, self._start
         adjust = None if controls is None else lambda ids: controls.biases(ids, start)
         bans, decode = self.request.settings.ban, self._decode
-        allows = (lambda ids: not has_banned(decode(ids[start:]), bans)) if bans else None
+        watch = BanWatch(bans, self._earlier) if bans else None
+        allows = None if watch is None else lambda ids: not watch.completes(decode(ids[start:]))
         return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
 
     def make_choices(self) -> Choices:
@@ -171,9 +179,13 @@ class Answer:
     def conclude(
         self, tokens: Sequence[SampledToken], engine: Engine, reason: FinishReason = "end"
     ) -> Iterator[Record]:
-        """Append tokens that were found together, whatever the settings are by now; then end if they did not."""
+        """Append tokens that were found together, whatever the settings are by now; then end if they did not.
+
+        If they translate one of several sources to its end, the answer goes on with the next one.
+        """
+        source_index = self._source_index
         yield from self.update(tokens, engine, together=True)
-        if self.finished is None:
+        if self.finished is None and (self._source_index == source_index or reason != "end"):
             yield from self.finish(reason)
 
     @property
@@ -233,9 +245,8 @@ class Answer:
         follow: both act on the very next token. Tokens that were found `together` are kept whatever the settings are by
         now. Those after a banned text are discarded, and from there on the engine is asked for odds, to draw others.
         """
-        for text in self._cut:
-            yield Notice(f"longer than the context, so that its end is left out: {shorten(text, SHOWN_CHARACTERS)}")
-        self._cut.clear()
+        yield from map(Notice, self._notices)
+        self._notices.clear()
         length = f"longer than the model's context of {engine.context_length} tokens"
         if self._is_cut and not self._has_noted_context:
             self._has_noted_context = True
@@ -280,24 +291,33 @@ class Answer:
         """Begin the translation of the next source; the end token of the last one becomes the space between them."""
         self._source_index += 1
         source = self._sources[self._source_index]
-        if (rest := self._decoder.flush()) and self._held:
-            self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
+        self._flush()
         self._held.append(self._token(end, source.space))
         self._decoder = self._new_decoder()
+        self._bans = None  # what is shown of this translation stays: no token of it is drawn again
         yield from self._release()
         if self.finished is None:
             yield from self._pop_complete()
             self._earlier = self.text + source.space
             self.request.ids, self.request.source, self._start = list(self._prompt), source.ids, len(self._prompt)
+            self._avoided.clear()
+            self._watch_bans()
             if self.request.left <= 0:
                 yield from self.finish("length")
+
+    def _flush(self) -> None:
+        """Add the rest of an incomplete character to the token that began it, unless that completes a banned text."""
+        rest = self._decoder.flush()
+        is_banned = self._bans is not None and self._bans.completes(rest)
+        if rest and self._held and not is_banned:
+            self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
 
     def _watch_bans(self) -> None:
         """Watch for the texts that are banned now, after the answer so far; what has been shown of it stays."""
         self._bans = self._redraw = None
         if texts := self.request.settings.ban:
             shown = self.request.ids[self._start : len(self.request.ids) - len(self._held)]
-            self._bans = BanWatch(texts, self._decode(shown))
+            self._bans = BanWatch(texts, self._earlier + self._decode(shown))
             for token in self._held:
                 self._bans.push(token.text)
 
@@ -350,10 +370,7 @@ class Answer:
 
     def finish(self, reason: FinishReason) -> Iterator[Record]:
         """End the answer; yield the records held back, then `Finished`."""
-        rest = self._decoder.flush()
-        is_banned = self._bans is not None and self._bans.completes(rest)
-        if rest and self._held and not is_banned:  # an incomplete character belongs to the token that began it
-            self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
+        self._flush()
         yield from self._release(reason)
 
     def _release(self, reason: FinishReason | None = None) -> Iterator[Record]:
@@ -404,7 +421,11 @@ class Answer:
 
     def _set_controls(self) -> None:
         first_ids = self._healed.allowed if self._healed else None
-        self._controls = Controls.of(self.request.settings, self._vocabulary, self._logit_bias, first_ids)
+        # A control sees the tokens since `_start`: those that do not count as generated, or belong to other sources,
+        # must not change how many are left.
+        uncounted = len(self.request.ids) - self._start - self.request.num_generated
+        settings = replace(self.request.settings, max_tokens=self.request.settings.max_tokens + uncounted)
+        self._controls = Controls.of(settings, self._vocabulary, self._logit_bias, first_ids)
 
     def _new_decoder(self) -> StreamDecoder:
         """Return a decoder for the tokens of the answer from the first one on."""
@@ -418,6 +439,19 @@ class Answer:
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
+
+
+def _notices(sources: Iterable[Source]) -> Iterator[str]:
+    """Tell what of some sources the translation may lack."""
+    for source in sources:
+        if source.cut:
+            text = shorten(source.cut, SHOWN_CHARACTERS)
+            yield f"longer than the context, so that its end is left out: {text}"
+        if source.num_sentences > 1:
+            yield (
+                f"the {source.num_sentences} sentences are translated as one text, as begin, regex and choices "
+                "describe all of it: some may be lost"
+            )
 
 
 def _overlap(text: str, stop: str) -> int:

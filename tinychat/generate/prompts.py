@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -35,6 +35,8 @@ class Source:
     """The sentence, if it is longer than the context, so that its end is not read."""
     is_blank: bool = False
     """Whether it is white space alone, or nothing: then there is nothing to translate."""
+    num_sentences: int = 1
+    """Number of sentences in it: a model that learned single ones may lose some."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ class PromptEncoder:
 
     def encode_whole(self, prompt: str) -> tuple[Source, ...]:
         """Return a prompt as the encoder reads it at once; nothing without an encoder."""
-        return () if self.source_tokenizer is None else (self._make_source(prompt),)
+        if self.source_tokenizer is None:
+            return ()
+        return (replace(self._make_source(prompt), num_sentences=len(split_sentences(prompt))),)
 
     def _make_source(self, text: str, space: str = "") -> Source:
         ids = self._encode_source(text) or ()

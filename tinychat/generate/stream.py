@@ -122,7 +122,7 @@ class Batch:
             elif answer in self._choosing and answer.request.settings.choices:
                 yield answer, self._choose(answer, until)
             elif search and search.is_over:
-                yield answer, answer.conclude(search.best, self.engine)
+                yield answer, self._conclude(answer, search)
             else:
                 unfinished.append(answer)
         if unfinished:
@@ -139,6 +139,12 @@ class Batch:
                     search.advance(tokens)
                 elif answer.finished is None:  # it was not removed
                     yield answer, answer.update(tokens[0], self.engine, self.should_stop)
+
+    def _conclude(self, answer: Answer, search: BeamSearch) -> Iterator[Record]:
+        """End an answer with what was found; or search on, for the translation of the next source."""
+        yield from answer.conclude(search.best, self.engine)
+        if answer.finished is None:
+            self._searches[answer] = answer.search()
 
     def _check(self, answer: Answer, records: Iterable[Record] = ()) -> Iterator[Record]:
         """Yield records, then check the answer before the engine extends all: an error concerns this one alone."""

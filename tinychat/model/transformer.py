@@ -36,6 +36,8 @@ IGNORED = -100
 """Target id that the loss skips: padding."""
 NO_TOKEN = -1
 """Id that pads a source shorter than others of its batch."""
+ROWS_MULTIPLE = 32
+"""The number of positions of a batch that the head sees in training is a multiple of this, unless there are few."""
 LAYERS_LOSS_WEIGHT = 0.3
 """Weight of the layers' own loss beside that of their mixture with counts, in training."""
 
@@ -343,7 +345,10 @@ class Transformer(nn.Module):
         last_block = self.decoder.blocks and not self.decoder.compiled
         if self.ngrams is None and ids.device.type == "cpu" and last_block and not is_target.all():
             rows = is_target.flatten().nonzero().squeeze(1)
-            targets = targets.flatten()[rows]
+            # Some rows come once more, as kernels are prepared and cached for each number of them.
+            repeated = rows[: -len(rows) % ROWS_MULTIPLE]
+            targets = torch.cat((targets.flatten()[rows], torch.full_like(repeated, IGNORED)))
+            rows = torch.cat((rows, repeated))
         x, context = self._hidden_states(ids, encoder_output, preceding=preceding, rows=rows)
         logits: Tensor = self.head(x)
         if self.ngrams is None:

@@ -28,7 +28,7 @@ from tinychat.commands.registry import (
 )
 from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
-from tinychat.errors import TinychatError, describe_os_error
+from tinychat.errors import TinychatError, UsageError, describe_os_error
 from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
 from tinychat.generate.loading import POLL_INTERVAL, QUIET_SECONDS, announced_waits, device_of, is_loading
 from tinychat.repl.answer_view import AnswerView, walk
@@ -267,7 +267,13 @@ def _meant_command(words: Sequence[str]) -> str:
 
 
 def run_in_shell(command: str, terminal: Terminal, keyboard: Keyboard) -> None:
-    """Run a command in the user's shell, to which the terminal belongs meanwhile; Ctrl-C ends only the command."""
+    """Run a command in the user's shell, to which the terminal belongs meanwhile; Ctrl-C ends only the command.
+
+    Raises:
+        UsageError: If no shell can run it.
+    """
+    if "\0" in command:
+        raise UsageError("a command holds no NUL character, and this one does", "type it anew")
     shell = os.environ.get("SHELL") or "/bin/sh"
     words = command if sys.platform == "win32" else [shell, "-c", command]
     with counted_interrupts(), ignored_quits(), keyboard.handed_over():
@@ -290,7 +296,9 @@ def confirms(question: results.Question, terminal: Terminal) -> bool:
     try:
         if terminal.dumb:
             return question.is_yes(read_line(terminal, text))
-        prompt: PromptSession[str] = PromptSession(key_bindings=base_bindings(), include_default_pygments_style=False)
+        prompt: PromptSession[str] = PromptSession(
+            key_bindings=base_bindings(), include_default_pygments_style=False, enable_suspend=True
+        )
         prompt.app.renderer.cpr_not_supported_callback = None
         return question.is_yes(ask(prompt, text))
     except (EOFError, KeyboardInterrupt):
@@ -373,6 +381,7 @@ def _make_ask(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
         bottom_toolbar=f" {SEPARATOR.join(keys)}",
         style=Style.from_dict(terminal.theme.prompt_styles()) if terminal.colour else PLAIN,
         include_default_pygments_style=False,
+        enable_suspend=True,
     )
     prompt.app.renderer.cpr_not_supported_callback = None
     return lambda text: ask(prompt, FormattedText([("class:text", text), ("class:cursor", CURSOR)]))

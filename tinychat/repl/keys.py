@@ -64,6 +64,7 @@ class Keyboard:
         self.input = input or create_input()
         self._clock, self._read_at = clock, clock()
         self._attributes: Any = None  # of the terminal, before `no_echo`
+        self._is_lent = False  # whether raw mode or another program has set the attributes since
         self.is_undecided = False
         """Whether an Esc was read that may still be the first byte of an arrow key."""
 
@@ -79,10 +80,16 @@ class Keyboard:
         self._attributes, attributes = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
         attributes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
         attributes[3] &= ~(termios.ECHO | termios.ICANON)
+
+        def set_again(*_: object) -> None:
+            if not self._is_lent:
+                termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
         try:
             self._keep_early_keys()
-            yield
+            with _handler(set_again, signal.SIGCONT):  # a shell that continues the program has set its own
+                yield
         finally:
             termios.tcsetattr(descriptor, termios.TCSANOW, self._attributes)
             self._attributes = None
@@ -99,7 +106,8 @@ class Keyboard:
         current = termios.tcgetattr(descriptor)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, self._attributes or current)
         try:
-            yield
+            with self._lent():
+                yield
         finally:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, current)
             if self._attributes is not None:
@@ -111,11 +119,19 @@ class Keyboard:
 
         What was typed before, as lines that the terminal itself edited, is kept for the next prompt, if there is one.
         """
-        with self.input.raw_mode():
+        with self._lent(), self.input.raw_mode():
             edited = sys.platform != "win32" and self._attributes is None and os.isatty(self.input.fileno())
             if edited and is_early_for_prompt:
                 self._keep_early_keys()
             yield
+
+    @contextmanager
+    def _lent(self) -> Iterator[None]:
+        before, self._is_lent = self._is_lent, True
+        try:
+            yield
+        finally:
+            self._is_lent = before
 
     def suspend(self) -> None:
         """Stop the program, as Ctrl-Z does outside of raw mode; return when the shell continues it."""
@@ -242,12 +258,12 @@ class LineEditor:
 
     def view(self, width: int) -> str:
         """Return the text and its cursor in at most `width` cells, scrolled so that the cursor is visible."""
-        document = self._buffer.document
+        document, width = self._buffer.document, max(0, width)
         before, after = map(show_on_one_line, (document.text_before_cursor, document.text_after_cursor))
         while before and get_cwidth(before + CURSOR + after[:1]) > width:
             before = before[1:]
         line = before + CURSOR + after
-        while get_cwidth(line) > width:
+        while line and get_cwidth(line) > width:
             line = line[:-1]
         return line
 
@@ -451,8 +467,11 @@ def _send_again() -> None:
 
 @contextmanager
 def _handler(handler: Callable[..., None], number: int = signal.SIGINT) -> Iterator[None]:
-    """Install a handler of a signal; do nothing outside of the main thread."""
-    if threading.current_thread() is not threading.main_thread():
+    """Install a handler of a signal; do nothing outside of the main thread, or where whoever called us ignores it.
+
+    A shell has jobs in the background ignore SIGINT: a Ctrl-C is not meant for them.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) is signal.SIG_IGN:
         yield
         return
     before = signal.signal(number, handler)

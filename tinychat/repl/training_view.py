@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.errors import Interrupted
+from tinychat.errors import Interrupted, describe_os_error
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Stepped, to_json
 from tinychat.repl.keys import (
     CURSOR,
@@ -329,11 +329,9 @@ class Dashboard:
             case "b":
                 return True
             case "s":
-                run.send("sample")
-                self._message = SAMPLE_PENDING
+                self._send(run, "sample", SAMPLE_PENDING)
             case "e":
-                run.send("evaluate")
-                self._message = EVALUATION_PENDING
+                self._send(run, "evaluate", EVALUATION_PENDING)
             case "p":
                 samples = self._progress.samples
                 self._editor = LineEditor(samples[-1].prompt if samples else "")
@@ -342,9 +340,16 @@ class Dashboard:
             case Keys.ControlC:
                 if self._message == STOPPING:
                     raise Interrupted(*TOO_SOON)
-                run.send("stop")
-                self._message = STOPPING
+                self._send(run, "stop", STOPPING)
         return False
+
+    def _send(self, run: RunFolder, command: str, message: str, **arguments: object) -> None:
+        """Send a command to the trainer and show a message; show instead why it cannot be sent: the run goes on."""
+        try:
+            run.send(command, **arguments)
+        except OSError as error:
+            message = f"the trainer cannot be asked to {command}: {describe_os_error(error)}"
+        self._message = message
 
     def _is_command(self, key: KeyPress) -> bool:
         """Return whether a key acts on the run; others are typed for the prompt."""
@@ -365,8 +370,7 @@ class Dashboard:
     def _edit(self, editor: LineEditor, key: KeyPress, run: RunFolder) -> None:
         """Handle a key while the prompt for samples is typed."""
         if key.key is Keys.ControlM:
-            run.send("sample", prompt=editor.text)
-            self._message = SAMPLE_PENDING
+            self._send(run, "sample", SAMPLE_PENDING, prompt=editor.text)
         if key.key in (Keys.ControlM, Keys.Escape, Keys.ControlC):
             self._editor = None
         else:

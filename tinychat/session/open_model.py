@@ -188,10 +188,9 @@ class OpenModel:
         return turn.settings_at(index) or self._settings.current
 
     def _sources(self, prompt: str, settings: Settings) -> tuple[Source, ...]:
-        """Return what an encoder reads for an answer: sentence by sentence, unless settings ask for a whole text."""
+        """Return what an encoder reads for an answer: sentence by sentence, unless settings describe a whole text."""
         encoder = self.prompt_encoder
-        is_whole = settings.num_beams > 1 or settings.best_of > 1 or settings.choices or settings.regex
-        is_whole = is_whole or settings.begin or settings.ban
+        is_whole = settings.choices or settings.regex or settings.begin
         return encoder.encode_whole(prompt) if is_whole else encoder.encode_sentences(prompt)
 
     def sentence_before(self, turn: Turn, position: int) -> tuple[int, int]:
@@ -223,7 +222,12 @@ class OpenModel:
                 before = self._prompt_ids(turn)
         elif position:
             healed = self.healed_start(turn, turn.tokens[0].id)
-        answer.resume(before, ids, num_generated, source_index=sentence, healed=healed)
+        # The settings may ask for other sources by now.
+        sources = self._sources(turn.prompt, turn.settings) if position and turn.settings else ()
+        earlier = "".join(token.text for token in turn.tokens[:first])
+        answer.resume(
+            before, ids, num_generated, sources=sources, source_index=sentence, earlier=earlier, healed=healed
+        )
 
     def healed_start(self, turn: Turn, id: int) -> HealedStart | None:
         """Return how the answer of a turn healed its prompt, with the id of its first token; None if it did not so."""

@@ -62,9 +62,15 @@ class BackgroundRun:
         return read_step(self.run.model / WEIGHTS)
 
     def request_weights(self, should_stop: ShouldStop) -> None:
-        """Make the trainer publish its newest weights; wait for them up to `MAX_WAIT` seconds."""
+        """Make the trainer publish its newest weights; wait for them up to `MAX_WAIT` seconds.
+
+        If it cannot be asked, as when the disk is full, those that it has published have to do.
+        """
         previous = self._version
-        self.run.send("publish")
+        try:
+            self.run.send("publish")
+        except OSError:
+            return
         deadline = time.monotonic() + MAX_WAIT
         while self._version == previous and time.monotonic() < deadline and not should_stop():
             time.sleep(POLL_INTERVAL)

@@ -163,16 +163,19 @@ class Session:
         return self._answer(prompt, should_stop)
 
     def _answer(self, prompt: str, should_stop: ShouldStop, retried: Turn | None = None) -> Iterator[Record]:
-        """Answer a prompt as `answer` does; an error before its first token goes back to the turn `retried`, if any."""
+        """Answer a prompt as `answer` does, or the last turn, `retried`, anew, which an error leaves as it is."""
         self.runs.load_newest_weights(should_stop)
         model = self.model
         # Numbered by the turns before it, as by `--conversation`: the same seed gives the same answers there.
-        answer = model.make_answer(prompt, turns=model.history(self.turns))
+        answer = model.make_answer(prompt, turns=model.history(self.turns if retried is None else self.turns[:-1]))
         turn = Turn(prompt, list(answer.ids), model=model.reference, settings=answer.request.settings)
         turn.why_not_reproducible = self.runs.why_not_reproducible(model)
         notice = model.unknown_notice(prompt)
         records = chain((notice,) if notice else (), self._run(turn, answer, should_stop))
-        yield from self._add(turn, records, retried or self.conversation.current)
+        current = self.conversation.current
+        if retried is not None:
+            self.conversation.back()
+        yield from self._add(turn, records, current)
 
     def _add(self, turn: Turn, records: Iterable[Record], current: Turn | None) -> Iterator[Record]:
         """Add a turn and yield the records of its answer; an error before its next token goes back to `current`."""
@@ -193,7 +196,6 @@ class Session:
             UsageError: If there is no answer yet.
         """
         turn = self._last_turn()
-        self.conversation.back()
         return self._answer(turn.prompt, should_stop, turn)
 
     def continue_answer(self, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:

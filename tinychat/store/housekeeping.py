@@ -27,6 +27,7 @@ from tinychat.store.models import (
     read_card,
     read_object,
     read_training,
+    renamed_card,
 )
 from tinychat.store.names import check_name, find_named, typed
 from tinychat.store.runs import LOCK_TIMEOUT, RunFolder
@@ -268,10 +269,9 @@ def _renamed_model(folder: Path, old: str, new: str) -> dict[Path, str]:
             _move_sources(values.get("recipe"), old, new)
             if key in values:
                 texts[folder / file] = json_text(values | {key: new}) + "\n"
-    card, heading, call = read_card(folder), "# {}\n", "\n    tinychat -m {}\n"
-    if card.startswith(heading.format(old)):
-        card = heading.format(new) + card.removeprefix(heading.format(old))
-        texts[folder / CARD] = card.replace(call.format(typed(old)), call.format(typed(new)), 1)
+    card = read_card(folder)
+    if (renamed := renamed_card(card, old, new)) != card:
+        texts[folder / CARD] = renamed
     return texts
 
 

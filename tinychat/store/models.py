@@ -17,7 +17,7 @@ from tinychat.config.settings import SETTINGS
 from tinychat.corpus.types import MODES, Mode
 from tinychat.errors import ModelError, TokenizerError, UsageError
 from tinychat.store import paths
-from tinychat.store.names import find_named, fold
+from tinychat.store.names import find_named, fold, typed
 from tinychat.store.packed_counts import PACKED, unpack_counts
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import DAMAGED, MappedTensor, Precision, map_tensors, pack_weights
@@ -457,6 +457,15 @@ def read_card(folder: Path, files: ModelFiles | None = None) -> str:
     path = folder / CARD
     is_there = os.path.lexists(path) if files is None else files.has(CARD)
     return _read(read_text, path, MAX_TRAINING, files) if is_there else ""
+
+
+def renamed_card(card: str, old: str, new: str) -> str:
+    """Return the model card of a model with its new name in the heading and in the call; any other card as it is."""
+    heading, call = "# {}\n", "\n    tinychat -m {}\n"
+    if not card.startswith(heading.format(old)):
+        return card
+    card = heading.format(new) + card.removeprefix(heading.format(old))
+    return card.replace(call.format(typed(old)), call.format(typed(new)), 1)
 
 
 def without_recipe(card: str) -> str:

@@ -42,8 +42,9 @@ CHUNK, ACTIVE_CHUNKS = 1 << 15, 16
 """Tokens of a chunk of a longer text, which is indexed with what precedes it, and how many windows are drawn from."""
 BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
-LENGTH_MULTIPLE = 16
-"""Batches of documents are padded to a multiple of this length, as kernels are prepared and cached for each length."""
+LENGTH_MULTIPLES = ((32, 4), (64, 8), (256, 16), (math.inf, 32))
+"""Batches of documents of up to so many tokens are padded to a multiple of this length, as kernels, and the graphs of a
+GPU, are prepared and kept for each length. That adds less than a fifth to documents of more than 12 tokens."""
 OPENING_TOKENS = 5
 """First tokens of a reply, which all count in the loss: they decide what kind of reply it is."""
 MAX_ROUND_TURNS = 10_000
@@ -404,6 +405,12 @@ class Documents(ShuffledRows):
 # --- batches ---------------------------------------------------------------------------------------------------------
 
 
+def padded_length(longest: int) -> int:
+    """Return the length of the rows of a batch whose longest document has so many tokens."""
+    multiple = next(multiple for limit, multiple in LENGTH_MULTIPLES if longest <= limit)
+    return math.ceil(longest / multiple) * multiple
+
+
 class Batch(NamedTuple):
     """One batch of a training step."""
 
@@ -429,8 +436,7 @@ class Batch(NamedTuple):
         from tinychat.model.transformer import IGNORED, NO_TOKEN
 
         def pad(parts: Sequence[Ids], fill: int) -> Positions:
-            length = math.ceil(max(map(len, parts)) / LENGTH_MULTIPLE) * LENGTH_MULTIPLE
-            padded = np.full((len(parts), min(length, context_length)), fill, np.int64)
+            padded = np.full((len(parts), min(padded_length(max(map(len, parts))), context_length)), fill, np.int64)
             for index, ids in enumerate(parts):
                 padded[index, : len(ids)] = ids
             return padded

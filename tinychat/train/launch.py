@@ -473,7 +473,7 @@ def _already_running(run: RunFolder) -> RunError:
 def _check_out(folder: Path) -> None:
     """Check before training that a model can be written to a folder, which must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--out {folder} is there already", "name a folder that is new or empty")
+        raise UsageError(f"--out {folder} already exists", "name a folder that is new or empty")
     parent = next(parent for parent in folder.parents if parent.exists())
     if not os.access(parent, os.W_OK | os.X_OK):
         raise UsageError(f"--out {folder}: nothing can be written in {parent}", "name another folder")

@@ -147,6 +147,8 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     step = f"{plan.batch_size} × {plan.row_length} tokens"
     if facts.rows:
         step = f"{count(plan.batch_size, 'document')} of {plan.row_tokens:.0f} tokens on average"
+    taken = figures.ended.step if figures.ended else figures.step
+    kept = "" if taken == figures.step else f"; the weights are those of step {figures.step:,}, the best"
     rows = [
         ("for", f"{text.mode}{f': {recipe.description}' if recipe.description else ''}"),
         ("parameters", f"{model.parameters:,}"),
@@ -160,7 +162,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         ("text", f"{facts.characters:,} characters in {count(facts.documents, 'document')}"),
         (
             "training",
-            f"{figures.step:,} steps of {step} with {recipe.optimizer}, {duration(figures.seconds)} on {model.machine}",
+            f"{taken:,} steps of {step} with {recipe.optimizer}, {duration(figures.seconds)} on {model.machine}{kept}",
         ),
     ]
     if text.base:

@@ -81,8 +81,9 @@ class Recipe:
         "fraction of a reply's tokens included in the loss; its first five always are", 1.0, low=0, high=1
     )
     validation_fraction: float = _data(
-        "fraction of the text, at its end, held out for validation", 0.1, above=0, high=0.5
-    )
+        "fraction held out for validation: the end of a running text, or documents from all over it",
+        0.1, above=0, high=0.5,
+    )  # fmt: skip
 
     tokenizer: str | None = _tokenizer("char, wordpiece, bpe, word, whitespace, or the path of a tokenizer.json")
     vocab_size: int | None = _tokenizer("maximum vocabulary size", low=2)

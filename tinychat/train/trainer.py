@@ -396,23 +396,24 @@ def make_ended_event(
     text, plan, ending = loop.text, dataclasses.replace(loop.plan, config=loop.model.config), loop.ending
     part = loop.best
     assert part is not None  # evaluated before
+
+    def affordable_windows() -> int:
+        """Return how many windows, or documents, there is time to evaluate."""
+        if plan.available is None:
+            return plan.eval_windows
+        return min(plan.eval_windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
+
     trained: Evaluation | None = best
     if loop.kept_start is not None and plan.config.ngram_order:
         trained = None  # whether its counts are of this text is not known
     elif len(text.val):
         longest = max(text.parts, key=len)
-        windows = plan.eval_windows
-        if plan.available is not None:
-            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
+        windows = affordable_windows()
         enough = windows >= min(plan.eval_windows, MIN_TRAINED_WINDOWS)
         trained = evaluate(loop.model, longest, windows, trained_on=True) if enough else None
     meter = MixtureMeter()
-    if plan.config.ngram_order:
-        windows = plan.eval_windows
-        if plan.available is not None:
-            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.predicted_tokens))
-        if windows:
-            evaluate(loop.model, text.eval_text, windows, trained_on=text.split == "train", meter=meter)
+    if plan.config.ngram_order and (windows := affordable_windows()):
+        evaluate(loop.model, text.eval_text, windows, trained_on=text.split == "train", meter=meter)
     evaluation_seconds = loop.seconds - began
     seconds = ending.final_sample_seconds(loop.seconds)
     count = ending.samples if seconds >= MIN_SAMPLE_SECONDS else 0
