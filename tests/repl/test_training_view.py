@@ -245,16 +245,23 @@ def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> 
 def test_a_run_goes_on_if_its_trainer_cannot_be_asked(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     run.control_file.mkdir()  # nothing can be written to it, as on a full disk
-    input.send_text("s")
+    input.send_text("sb")
     screen = Screen()
 
     def end_when_told() -> None:
-        while "the trainer cannot be asked to sample" not in screen.getvalue():
+        deadline = time.monotonic() + 60
+        while "the trainer cannot be sent 'background'" not in screen.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
         write(run, ended())
 
     threading.Thread(target=end_when_told, daemon=True).start()
     assert Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer()) == ended()
+    assert "the trainer cannot be sent 'background': " in screen.getvalue()
+    input.send_text("\x03\x03")  # the first one cannot stop it, the second one leaves
+    (run.path / "events.jsonl").write_text("")
+    write(run, *EVENTS)
+    with pytest.raises(Interrupted):
+        Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer())
 
 
 @pytest.mark.slow

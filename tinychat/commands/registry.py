@@ -374,7 +374,7 @@ def to_path(text: str) -> Path:
         UsageError: If no file can have that name.
     """
     if "\0" in text:
-        raise UsageError(f"{text!r} is no name of a file: it holds a NUL character", "type the name anew")
+        raise UsageError(f"{text!r} is not a file name: it contains a NUL character", "type the name anew")
     return expand_home(text.replace("\\ ", " "))
 
 

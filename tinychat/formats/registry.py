@@ -229,11 +229,12 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     check_importable(path)
     info = open_path(path)
     checked_config(info)
+    training: dict[str, Any] = {"imported_from": info.description}
+    card = ""
     if info.foreign is None:
         training = read_training(info.folder, info.files)
         card = renamed_card(read_card(info.folder, info.files), info.name, name)
-    else:
-        training, card = {"imported_from": info.description}, f"# {name}\n\n{info.description}\n"
+    card = card or f"# {name}\n\n{info.description}\n"
     return _save(info, replace(info, name=name, folder=folder), training, card, _stored_precision(info))
 
 

@@ -117,7 +117,7 @@ class Answer:
         if healed is not None:
             self._decoder = self._new_decoder()
         if sources:
-            self._sources = sources
+            self._sources, self._notices = sources, []  # which were told where the answer began
         if self._sources:
             self._source_index, self.request.source = source_index, self._sources[source_index].ids
         self._earlier = earlier
@@ -159,8 +159,9 @@ class Answer:
         controls, start = self._controls, self._start
         adjust = None if controls is None else lambda ids: controls.biases(ids, start)
         bans, decode = self.request.settings.ban, self._decode
-        watch = BanWatch(bans, self._earlier) if bans else None
-        allows = None if watch is None else lambda ids: not watch.completes(decode(ids[start:]))
+        shown = decode(self.request.ids[start:])
+        watch = BanWatch(bans, self._earlier + shown) if bans else None
+        allows = None if watch is None else lambda ids: not watch.completes(decode(ids[start:])[len(shown) :])
         return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
 
     def make_choices(self) -> Choices:
@@ -187,6 +188,11 @@ class Answer:
         yield from self.update(tokens, engine, together=True)
         if self.finished is None and (self._source_index == source_index or reason != "end"):
             yield from self.finish(reason)
+
+    @property
+    def goes_by_sentences(self) -> bool:
+        """Whether it translates several sources: then settings that describe a whole answer do not hold for each."""
+        return len(self._sources) > 1
 
     @property
     def ids(self) -> list[int]:
@@ -263,7 +269,8 @@ class Answer:
                 return
             text = self._decoder.push(token.id)
             self._held.append(self._token(token, text))
-            if self._bans is not None and (begin := self._bans.push(text)) is not None:
+            begin = None if self._bans is None else self._bans.push(text)
+            if begin is not None and not together:
                 drawn = self._draw_again(begin, engine)
                 if not drawn:
                     yield from self.finish("end")
@@ -301,6 +308,7 @@ class Answer:
             self._earlier = self.text + source.space
             self.request.ids, self.request.source, self._start = list(self._prompt), source.ids, len(self._prompt)
             self._avoided.clear()
+            self._set_controls()
             self._watch_bans()
             if self.request.left <= 0:
                 yield from self.finish("length")
@@ -339,10 +347,11 @@ class Answer:
         self._redraw.reject(way, first)
         self._num_redrawn += 1
         request.seed = next_seed(self._seed, self._num_redrawn)
-        earlier = request.num_generated - len(way)  # what `/continue` goes on from does not count as generated
+        # What `/continue` goes on from does not count as generated, and the translations of earlier sources do.
+        offset = request.num_generated - len(way)
 
         def draw_uniform(position: int) -> float:
-            return uniform(request.seed, request.prompt_index, position + earlier)
+            return uniform(request.seed, request.prompt_index, position + offset)
 
         while not (drawn := self._redraw.draw(way[:first], draw_uniform)) and first > shown:
             first -= 1  # no other way is left here
@@ -351,7 +360,7 @@ class Answer:
             path = (*way[:first], *(token.id for token in drawn[: position - first]))
             self._avoided[position] = self._redraw.avoided(path)
         del request.ids[start + first :], self._held[first - shown :]
-        request.num_generated = first + earlier
+        request.num_generated = first + offset
         assert self._bans is not None
         self._bans.truncate(first - shown)
         self._decoder = self._new_decoder()
@@ -421,10 +430,12 @@ class Answer:
 
     def _set_controls(self) -> None:
         first_ids = self._healed.allowed if self._healed else None
-        # A control sees the tokens since `_start`: those that do not count as generated, or belong to other sources,
-        # must not change how many are left.
-        uncounted = len(self.request.ids) - self._start - self.request.num_generated
-        settings = replace(self.request.settings, max_tokens=self.request.settings.max_tokens + uncounted)
+        # A control counts the tokens since `_start`, but `max_tokens` those that were generated.
+        settings, offset = self.request.settings, len(self.request.ids) - self._start - self.request.num_generated
+        if self.goes_by_sentences:
+            settings = replace(settings, begin=None, regex=None)
+        elif offset:
+            settings = replace(settings, max_tokens=max(1, settings.max_tokens + offset))
         self._controls = Controls.of(settings, self._vocabulary, self._logit_bias, first_ids)
 
     def _new_decoder(self) -> StreamDecoder:
@@ -442,7 +453,7 @@ class Answer:
 
 
 def _notices(sources: Iterable[Source]) -> Iterator[str]:
-    """Tell what of some sources the translation may lack."""
+    """Yield the notices of what a translation of sources may leave out."""
     for source in sources:
         if source.cut:
             text = shorten(source.cut, SHOWN_CHARACTERS)

@@ -72,7 +72,7 @@ class Batch:
                 self._next_slot += 1
             one.request.slot = self._next_slot
             one.begin()
-            if settings.choices:
+            if settings.choices and not one.goes_by_sentences:
                 self._choosing.add(one)
             elif settings.num_beams > 1 and one.healing is None:
                 self._searches[one] = one.search()
@@ -144,6 +144,7 @@ class Batch:
         """End an answer with what was found; or search on, for the translation of the next source."""
         yield from answer.conclude(search.best, self.engine)
         if answer.finished is None:
+            yield from answer.refresh()
             self._searches[answer] = answer.search()
 
     def _check(self, answer: Answer, records: Iterable[Record] = ()) -> Iterator[Record]:

@@ -37,7 +37,8 @@ IGNORED = -100
 NO_TOKEN = -1
 """Id that pads a source shorter than others of its batch."""
 ROWS_MULTIPLE = 32
-"""The number of positions of a batch that the head sees in training is a multiple of this, unless there are few."""
+"""On a CPU and without n-grams, a loss is computed at a number of positions that is a multiple of this, unless there
+are few."""
 LAYERS_LOSS_WEIGHT = 0.3
 """Weight of the layers' own loss beside that of their mixture with counts, in training."""
 

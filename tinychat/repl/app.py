@@ -273,7 +273,7 @@ def run_in_shell(command: str, terminal: Terminal, keyboard: Keyboard) -> None:
         UsageError: If no shell can run it.
     """
     if "\0" in command:
-        raise UsageError("a command holds no NUL character, and this one does", "type it anew")
+        raise UsageError("the command contains a NUL character", "type it anew")
     shell = os.environ.get("SHELL") or "/bin/sh"
     words = command if sys.platform == "win32" else [shell, "-c", command]
     with counted_interrupts(), ignored_quits(), keyboard.handed_over():

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -64,7 +64,7 @@ class Keyboard:
         self.input = input or create_input()
         self._clock, self._read_at = clock, clock()
         self._attributes: Any = None  # of the terminal, before `no_echo`
-        self._is_lent = False  # whether raw mode or another program has set the attributes since
+        self._is_lent = False  # whether another program has the terminal
         self.is_undecided = False
         """Whether an Esc was read that may still be the first byte of an arrow key."""
 
@@ -82,13 +82,17 @@ class Keyboard:
         attributes[3] &= ~(termios.ECHO | termios.ICANON)
 
         def set_again(*_: object) -> None:
-            if not self._is_lent:
-                termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+            """Set the attributes again after a shell has continued the program, unless in the background."""
+            with suppress(termios.error):
+                has_echo = termios.tcgetattr(descriptor)[3] & termios.ECHO  # raw mode has none
+                if has_echo and not self._is_lent and not _is_in_background(descriptor):
+                    termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
 
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
         try:
             self._keep_early_keys()
-            with _handler(set_again, signal.SIGCONT):  # a shell that continues the program has set its own
+            with _handler(set_again, signal.SIGCONT):
+                signal.siginterrupt(signal.SIGCONT, False)
                 yield
         finally:
             termios.tcsetattr(descriptor, termios.TCSANOW, self._attributes)
@@ -105,10 +109,11 @@ class Keyboard:
         descriptor = self.input.fileno()
         current = termios.tcgetattr(descriptor)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, self._attributes or current)
+        self._is_lent = True
         try:
-            with self._lent():
-                yield
+            yield
         finally:
+            self._is_lent = False
             termios.tcsetattr(descriptor, termios.TCSADRAIN, current)
             if self._attributes is not None:
                 self._keep_early_keys()
@@ -119,19 +124,11 @@ class Keyboard:
 
         What was typed before, as lines that the terminal itself edited, is kept for the next prompt, if there is one.
         """
-        with self._lent(), self.input.raw_mode():
+        with self.input.raw_mode():
             edited = sys.platform != "win32" and self._attributes is None and os.isatty(self.input.fileno())
             if edited and is_early_for_prompt:
                 self._keep_early_keys()
             yield
-
-    @contextmanager
-    def _lent(self) -> Iterator[None]:
-        before, self._is_lent = self._is_lent, True
-        try:
-            yield
-        finally:
-            self._is_lent = before
 
     def suspend(self) -> None:
         """Stop the program, as Ctrl-Z does outside of raw mode; return when the shell continues it."""
@@ -455,6 +452,16 @@ def raised_interrupts() -> Iterator[None]:
             yield
     finally:
         sys.unraisablehook = before
+
+
+def _is_in_background(descriptor: int) -> bool:
+    """Return whether a terminal has another job in the foreground: then it may not be changed."""
+    if sys.platform == "win32":
+        return False
+    try:
+        return os.tcgetpgrp(descriptor) != os.getpgrp()
+    except OSError:  # it is not the terminal of any job
+        return False
 
 
 def _send_again() -> None:

@@ -82,9 +82,9 @@ def write_lines(
                 raise Interrupted(*TOO_SOON)
             if interrupts.count and not stopping:
                 stopping = True
-                run.send("stop")
-                if not as_json:
-                    write(STOPPING)
+                problem = _ask(run, "stop")
+                if problem or not as_json:
+                    write(problem or STOPPING)
             if event is None:
                 if handle_keys is not None and handle_keys():
                     return None
@@ -110,6 +110,15 @@ def write_lines(
             if progress.overfits_since is not None and not overfitted_before:
                 write(f"overfits since step {progress.overfits_since:,}: val loss rises, train loss falls")
     return outcome
+
+
+def _ask(run: RunFolder, command: str, **arguments: object) -> str:
+    """Send a command to the trainer; return why it cannot be sent, as when the disk is full, or an empty text."""
+    try:
+        run.send(command, **arguments)
+    except OSError as error:
+        return f"the trainer cannot be sent {command!r}: {describe_os_error(error)}"
+    return ""
 
 
 def describe(event: Event) -> Iterator[str]:
@@ -229,6 +238,7 @@ class Dashboard:
         self._progress, self._message = Progress(), ""
         self._editor: LineEditor | None = None
         self._drawn_at = -REDRAW_INTERVAL
+        self._is_stopping = False
 
     def show(self, run: RunFolder, process: Process | None = None) -> RunOutcome:
         """Show a run until it ends or is left in the background.
@@ -246,9 +256,7 @@ class Dashboard:
         finally:
             self._terminal.set_bracketed_paste(False)
             self._keyboard.push_typeahead(self._typed.lines + self._typed.line)
-        if outcome is None:
-            run.send("background")
-        elif isinstance(outcome, Ended) and not self._terminal.dumb:
+        if isinstance(outcome, Ended) and not self._terminal.dumb:
             for line in final_report(outcome, self._terminal.width):
                 self._terminal.line(line)
         return outcome
@@ -327,7 +335,7 @@ class Dashboard:
             return False
         match key.key:
             case "b":
-                return True
+                return self._send(run, "background")
             case "s":
                 self._send(run, "sample", SAMPLE_PENDING)
             case "e":
@@ -338,18 +346,17 @@ class Dashboard:
             case "q" if self._message != STOPPING:
                 self._message = STOP_QUESTION
             case Keys.ControlC:
-                if self._message == STOPPING:
+                if self._is_stopping:
                     raise Interrupted(*TOO_SOON)
+                self._is_stopping = True
                 self._send(run, "stop", STOPPING)
         return False
 
-    def _send(self, run: RunFolder, command: str, message: str, **arguments: object) -> None:
-        """Send a command to the trainer and show a message; show instead why it cannot be sent: the run goes on."""
-        try:
-            run.send(command, **arguments)
-        except OSError as error:
-            message = f"the trainer cannot be asked to {command}: {describe_os_error(error)}"
-        self._message = message
+    def _send(self, run: RunFolder, command: str, message: str = "", **arguments: object) -> bool:
+        """Send a command to the trainer and show a message, or why it cannot be sent; return whether it was."""
+        problem = _ask(run, command, **arguments)
+        self._message = problem or message
+        return not problem
 
     def _is_command(self, key: KeyPress) -> bool:
         """Return whether a key acts on the run; others are typed for the prompt."""

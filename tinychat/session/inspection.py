@@ -113,7 +113,10 @@ def request_at(model: OpenModel, turn: Turn, index: int) -> Request:
     request = Request(0, ids, index, settings, seed=0, end_ids=model.prompt_encoder.end_ids, source=source)
     request.steering = model.vocabulary.steering(settings)
     healed = model.healed_start(turn, turn.tokens[0].id) if index == 0 else None
-    if controls := Controls.of(settings, model.vocabulary, first_ids=healed.allowed if healed else None):
+    # How many tokens were left at one that `/continue` drew is not known: all, if there were none otherwise.
+    is_continued = index >= settings.max_tokens
+    drawn_by = replace(settings, max_tokens=settings.max_tokens + index) if is_continued else settings
+    if controls := Controls.of(drawn_by, model.vocabulary, first_ids=healed.allowed if healed else None):
         request.biases = controls.biases(ids, len(ids) - (index - model.sentence_before(turn, index)[1]))
     return request
 

@@ -203,8 +203,12 @@ class OpenModel:
 
     def source_before(self, turn: Turn, position: int) -> tuple[int, ...] | None:
         """Return the ids that an encoder read for the token at an index of an answer; None if there is no encoder."""
-        sources = self._sources(turn.prompt, turn.settings or self._settings.current)
+        sources = self._sources_of(turn)
         return sources[min(self.sentence_before(turn, position)[0], len(sources) - 1)].ids if sources else None
+
+    def _sources_of(self, turn: Turn) -> tuple[Source, ...]:
+        """Return what an encoder read for the answer of a turn."""
+        return self._sources(turn.prompt, turn.settings or self._settings.current)
 
     def resume(
         self, answer: Answer, turn: Turn, position: int, num_generated: int, forced_ids: Sequence[int] = ()
@@ -222,9 +226,9 @@ class OpenModel:
                 before = self._prompt_ids(turn)
         elif position:
             healed = self.healed_start(turn, turn.tokens[0].id)
-        # The settings may ask for other sources by now.
-        sources = self._sources(turn.prompt, turn.settings) if position and turn.settings else ()
+        sources = self._sources_of(turn) if position else ()  # the settings may ask for others by now
         earlier = "".join(token.text for token in turn.tokens[:first])
+        sentence = min(sentence, max(0, len(sources) - 1))
         answer.resume(
             before, ids, num_generated, sources=sources, source_index=sentence, earlier=earlier, healed=healed
         )

@@ -64,7 +64,7 @@ class BackgroundRun:
     def request_weights(self, should_stop: ShouldStop) -> None:
         """Make the trainer publish its newest weights; wait for them up to `MAX_WAIT` seconds.
 
-        If it cannot be asked, as when the disk is full, those that it has published have to do.
+        Return at once if the request cannot be written, as on a full disk: the weights published last are used.
         """
         previous = self._version
         try:

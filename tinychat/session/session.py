@@ -163,7 +163,10 @@ class Session:
         return self._answer(prompt, should_stop)
 
     def _answer(self, prompt: str, should_stop: ShouldStop, retried: Turn | None = None) -> Iterator[Record]:
-        """Answer a prompt as `answer` does, or the last turn, `retried`, anew, which an error leaves as it is."""
+        """Answer a prompt as `answer` does; `retried` is the last turn if it is answered again.
+
+        After an error before the first token, that is the current turn again.
+        """
         self.runs.load_newest_weights(should_stop)
         model = self.model
         # Numbered by the turns before it, as by `--conversation`: the same seed gives the same answers there.
@@ -236,7 +239,8 @@ class Session:
         model.resume(answer, old, position, num_generated=position, forced_ids=forced_ids)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < position],
-            model=model.reference, settings=answer.request.settings,
+            # Those that the answer began with tell what an encoder read; `changes` tell which drew the other tokens.
+            model=model.reference, settings=old.settings if position else answer.request.settings,
             why_not_reproducible="it goes on from another token",
         )  # fmt: skip
         self.conversation.back()

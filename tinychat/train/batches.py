@@ -44,7 +44,7 @@ BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLES = ((32, 4), (64, 8), (256, 16), (math.inf, 32))
 """Batches of documents of up to so many tokens are padded to a multiple of this length, as kernels, and the graphs of a
-GPU, are prepared and kept for each length. That adds less than a fifth to documents of more than 12 tokens."""
+GPU, are prepared and kept for each length. That adds less than a quarter to documents of more than 12 tokens."""
 OPENING_TOKENS = 5
 """First tokens of a reply, which all count in the loss: they decide what kind of reply it is."""
 MAX_ROUND_TURNS = 10_000
