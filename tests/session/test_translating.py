@@ -141,21 +141,14 @@ def test_beams_go_on_behind_a_text_that_was_banned_since() -> None:
     assert session.turns[0].answer.endswith("La casa es grande.")
 
 
-def test_a_branch_is_continued_with_the_sentences_of_the_answer_that_it_left(session: Session) -> None:
+@pytest.mark.parametrize(("position", "begin", "max_tokens"), [(1, "ir", 2), (4, "te", 5)])
+def test_a_branch_is_continued_with_the_sentences_of_the_answer_that_it_left(
+    session: Session, position: int, begin: str, max_tokens: int
+) -> None:
     list(session.answer("let's go\nlove you\nlet's go"))
     tokens = session.turns[0].tokens
-    session.settings.update({"begin": "ir", "max_tokens": 2}, Origin.FLAG)
-    list(session.branch(1, [tokens[1].id]))
-    session.settings.update({"begin": None, "max_tokens": 50}, Origin.FLAG)
-    list(session.continue_answer())
-    assert session.turns[0].answer == "ir vamos\nte amo\nir vamos"
-
-
-def test_a_branch_within_a_later_sentence_is_continued_there(session: Session) -> None:
-    list(session.answer("let's go\nlove you\nlet's go"))
-    tokens = session.turns[0].tokens
-    session.settings.update({"begin": "te", "max_tokens": 5}, Origin.FLAG)
-    list(session.branch(4, [tokens[4].id]))
+    session.settings.update({"begin": begin, "max_tokens": max_tokens}, Origin.FLAG)
+    list(session.branch(position, [tokens[position].id]))
     session.settings.update({"begin": None, "max_tokens": 50}, Origin.FLAG)
     list(session.continue_answer())
     assert session.turns[0].answer == "ir vamos\nte amo\nir vamos"
