@@ -129,6 +129,19 @@ def test_a_text_banned_while_beams_search_is_in_no_later_sentence() -> None:
     assert "perro" not in second
 
 
+def test_beams_that_are_switched_off_search_no_later_sentence() -> None:
+    session = Session()
+    session.open_model("translate")
+    session.settings.update({"temperature": 0, "num_beams": 3}, Origin.FLAG)
+    searched: list[int] = []
+    for record in session.answer(SENTENCES):
+        if isinstance(record, Token):
+            session.settings.update({"num_beams": 1, "ban": ("casa",)}, Origin.FLAG)
+            searched.append(len(record.avoided))
+    assert "casa" not in session.turns[0].answer
+    assert sum(searched) > 0
+
+
 def test_beams_go_on_behind_a_text_that_was_banned_since() -> None:
     session = Session()
     session.open_model("translate")

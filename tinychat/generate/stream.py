@@ -145,7 +145,9 @@ class Batch:
         yield from answer.conclude(search.best, self.engine)
         if answer.finished is None:
             yield from answer.refresh()
-            self._searches[answer] = answer.search()
+            del self._searches[answer]
+            if answer.request.settings.num_beams > 1:  # it may have been set meanwhile
+                self._searches[answer] = answer.search()
 
     def _check(self, answer: Answer, records: Iterable[Record] = ()) -> Iterator[Record]:
         """Yield records, then check the answer before the engine extends all: an error concerns this one alone."""
