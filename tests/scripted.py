@@ -16,7 +16,7 @@ from pathlib import Path
 import tokenizers
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Answer, Result
+from tinychat.commands.results import Result, StreamAnswer
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.events import Token
@@ -59,7 +59,7 @@ class ScriptedEngine:
     is repeated.
     """
 
-    context_length, batch_size = 512, 8
+    context_length, batch_size, can_steer = 512, 8, False
     about = "scripted engine"
 
     def __init__(self, tokenizer: Tokenizer, delay: float = 0.0) -> None:
@@ -169,7 +169,7 @@ class Talk:
     def generate(self, line: str) -> str:
         """Run a command that generates text, and return the text."""
         result = self.do(line)
-        assert isinstance(result, Answer)
+        assert isinstance(result, StreamAnswer)
         return "".join(record.text for record in result.start(lambda: False) if isinstance(record, Token))
 
 

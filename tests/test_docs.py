@@ -25,6 +25,7 @@ from tinychat.config.settings import SETTINGS, UI_OPTIONS, Settings
 from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
+from tinychat.formats.registry import FORMATS
 from tinychat.repl.render.results import KEYS
 from tinychat.serve.options import SERVER_OPTIONS
 from tinychat.session.conversation import Conversation, Turn
@@ -153,6 +154,11 @@ def datasets_table() -> str:
     return table(("name", "what it holds", "size", "licence"), rows)
 
 
+def formats_table() -> str:
+    rows = ((f"`{name}`", format.description) for name, format in FORMATS.items() if format.write)
+    return table(("`--to`", "what it writes"), rows)
+
+
 def lessons_table() -> str:
     rows = (
         (str(one.number), f"`{one.name}`", one.about, str(one.minutes), ", ".join(step.title for step in one.steps[1:]))
@@ -201,6 +207,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "recipe fields": recipe_fields_tables,
     "recipes": recipes_table,
     "data sets": datasets_table,
+    "formats": formats_table,
     "events": events_table,
     "lessons": lessons_table,
     "eval keys": keys_of(Score, without=["notices"]),

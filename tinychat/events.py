@@ -295,6 +295,8 @@ class Failed:
     remedy: str = ""
     is_mistake: bool = False
     """Whether its recipe or its text is to blame: a run without a checkpoint is then removed."""
+    is_stopped: bool = False
+    """Whether it was stopped before its first new step, and nothing went wrong."""
 
 
 Event = Planned | Stepped | Evaluated | Sampled | Saved | Noticed | Ended | Failed

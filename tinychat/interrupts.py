@@ -1,4 +1,4 @@
-"""SIGINT: raise KeyboardInterrupt, but only where that is neither printed nor lost, and damages nothing."""
+"""Raise KeyboardInterrupt on SIGINT, but only where that is neither printed nor lost, and damages nothing."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""Read files, JSON and TOML of others: never waits, never grows without limit, and raises errors of two kinds.
+"""Read untrusted files, JSON and TOML: never waits, never grows without limit, and raises errors of two kinds.
 
 What cannot be opened or is no regular file raises an `OSError`; what is opened but is not valid raises a `ValueError`.
 Processes of ours import nothing from the current folder, which may be anybody's.

@@ -26,7 +26,7 @@ from collections.abc import Callable
 
 from prompt_toolkit.input import create_pipe_input
 
-from tinychat.commands.results import Answer
+from tinychat.commands.results import StreamAnswer
 from tinychat.config.settings import Settings
 from tinychat.events import Finished, Token
 from tinychat.repl.answer_view import AnswerView
@@ -64,7 +64,7 @@ def play(tokens: list[Token]) -> None:
     finished = Finished("length", len(tokens), 1.0, 1)
     terminal = Terminal(io.TextIOWrapper(io.BytesIO(), "utf-8"), lambda: (WIDTH, HEIGHT), colour=True)
     with create_pipe_input() as keys:
-        answer = Answer(lambda should_stop: iter([*tokens, finished]))
+        answer = StreamAnswer(lambda should_stop: iter([*tokens, finished]))
         AnswerView(answer, session, terminal, Keyboard(keys)).play()
 
 

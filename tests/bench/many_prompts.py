@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.session.session import Session
 
 BEGINNINGS = ("hello there", "good morning", "tell me", "i wonder", "listen", "my dear friend", "well now", "once more")
@@ -48,7 +48,7 @@ def prompts() -> Iterator[str]:
 
 def answer_all(variant: Variant, make: Callable[[int], Answer], indices: range) -> dict[int, list[int]]:
     """Return the answers' ids by prompt index, computed sequentially or as a batch."""
-    batch, waiting = Batch(variant.engine), iter(indices)
+    batch, waiting = AnswerBatch(variant.engine), iter(indices)
     most = variant.engine.batch_size if variant.batched else 1
     answers: dict[int, Answer] = {}
 

@@ -18,7 +18,6 @@ from tinychat.cli.train import COMMON_OPTIONS, STOPPED, _exit_code
 from tinychat.events import Ended, Failed
 from tinychat.repl.training_view import RunOutcome
 from tinychat.store.runs import RunFolder
-from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET
 from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context-length", "32", "--batch-size", "8"]
@@ -152,10 +151,9 @@ def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
     [
         (None, 0),
         (Failed("there is no text"), 1),
-        (Failed(NOTHING_YET), STOPPED),
-        (Failed(f"{NO_NEW_STEP}: everything to step 9 is kept"), STOPPED),
+        (Failed("stopped before the first step", is_stopped=True), STOPPED),
     ],
-    ids=["left in the background", "failed", "stopped before the first step", "stopped before the next step"],
+    ids=["left in the background", "failed", "stopped before a step"],
 )
 def test_the_exit_code_tells_a_stop_from_a_failure(last: RunOutcome, code: int) -> None:
     assert _exit_code(last) == code

@@ -16,7 +16,17 @@ from scripted import Talk, make_model
 
 from tinychat.cli.options import load_settings
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Answer, EditPrompt, Export, Message, Question, Table, TokenBrowser, Tree, Turns
+from tinychat.commands.results import (
+    EditPrompt,
+    Export,
+    Message,
+    Question,
+    StreamAnswer,
+    Table,
+    TokenBrowser,
+    Tree,
+    Turns,
+)
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
 from tinychat.generate.engine import Request, SampledToken
@@ -40,7 +50,7 @@ def test_continue_goes_on_in_the_same_turn_from_its_last_line(talk: Talk) -> Non
     talk.do("/max 3")
     said = talk.ask("count")
     result = talk.do("/continue")
-    assert isinstance(result, Answer)
+    assert isinstance(result, StreamAnswer)
     assert result.before == said
     talk.generate("/continue")
     (turn,) = talk.session.turns
@@ -59,7 +69,7 @@ def test_where_nothing_follows_continue_says_so_and_leaves_the_turn(
     before, repeated = replace(talk.session.turns[0]), talk.do("/repeat")
     talk.do("/temp 0.3")
     result = talk.do("/continue")
-    assert isinstance(result, Answer)
+    assert isinstance(result, StreamAnswer)
     notice, finished = result.start(lambda: False)
     assert notice == Notice("the answer is finished: /retry gives another one, /branch forces other words")
     assert isinstance(finished, Finished)
@@ -67,7 +77,7 @@ def test_where_nothing_follows_continue_says_so_and_leaves_the_turn(
     assert talk.session.turns == [before]
     assert talk.do("/repeat") == repeated
     result = talk.do("/continue")
-    assert isinstance(result, Answer)
+    assert isinstance(result, StreamAnswer)
     assert [type(record) for record in result.start(lambda: True)] == [Finished]  # stopped before the first token
     assert talk.session.turns == [before]
 
@@ -423,7 +433,7 @@ def test_a_number_of_no_answer_is_refused(letters: Path, number: str) -> None:
 def said(session: Session, line: str) -> str:
     """What the model says to a command, the tokens chosen for it included."""
     result = COMMANDS.dispatch(session, line)
-    assert isinstance(result, Answer)
+    assert isinstance(result, StreamAnswer)
     return result.before + "".join(record.text for record in result.start(lambda: False) if isinstance(record, Token))
 
 
@@ -583,7 +593,7 @@ def test_a_token_that_ends_the_answer_ends_the_branch(talk: Talk) -> None:
     assert end is not None
     name = talk.session.model.tokenizer.token_text(end)
     result = talk.do(f"/branch 2 {name}")
-    assert isinstance(result, Answer)
+    assert isinstance(result, StreamAnswer)
     (record,) = result.start(lambda: False)
     assert isinstance(record, Finished)
     assert (record.reason, talk.session.turns[-1].answer) == ("end", "you")

@@ -11,13 +11,13 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import (
-    Answer,
     BarChart,
     HeatMap,
     HeatMaps,
     Pieces,
     ShadedText,
     Steps,
+    StreamAnswer,
     Table,
     TokenBrowser,
 )
@@ -152,7 +152,7 @@ def test_why_says_of_a_cut_token_that_it_was_put_there(spelled: Session) -> None
     COMMANDS.dispatch(spelled, "/top-k 1")
     least = why(spelled, "/why 3").bars[-1].label
     result = COMMANDS.dispatch(spelled, f"/branch 3 {least}")
-    assert isinstance(result, Answer)
+    assert isinstance(result, StreamAnswer)
     list(result.start(lambda: False))
     forced = why(spelled, "/why 3")
     assert [bar.after for bar in forced.bars if bar.marked] == [0]

@@ -16,13 +16,12 @@ from filelock import FileLock
 from scripted import Talk, make_model
 
 from tinychat.cli.main import run as cli
-from tinychat.commands.results import Answer, LossCurve, Message, Plot, Question, Table, WatchRun
+from tinychat.commands.results import LossCurve, Message, Plot, Question, StreamAnswer, Table, WatchRun
 from tinychat.commands.training import find_run_summaries, finish_training
 from tinychat.errors import RunError, TinychatError, UsageError
 from tinychat.events import AnswerStart, Ended, Evaluated, Event, Failed, Planned, Stepped, Token, to_json
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import snapshot_file
-from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET
 from tinychat.train.recipe import load_recipe
 from tinychat.train.report import read_run_summary
 
@@ -253,7 +252,7 @@ def test_when_asks_each_snapshot_of_the_run_that_made_the_model(talk: Talk, home
     for step in (0, 2, 9):
         snapshot_file(run, step).touch()
     answer = talk.do('/when "hello"')
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, StreamAnswer)
     records = list(answer.start(lambda: False))
     assert [record.name for record in records if isinstance(record, AnswerStart)] == [
         "step 0",
@@ -395,9 +394,8 @@ def test_a_run_whose_trainer_has_just_been_started_is_at_work(
     assert [row[:2] for row in talk.do("/runs").rows] == [("behind", "at work")]
 
 
-@pytest.mark.parametrize("problem", [NOTHING_YET, f"{NO_NEW_STEP}: everything to step 9 is kept"])
-def test_a_run_that_was_stopped_before_a_step_has_not_failed(make_run, problem: str) -> None:
-    assert read_run_summary(make_run("a", PLANNED, Failed(problem))).state == "stopped"
+def test_a_run_that_was_stopped_before_a_step_has_not_failed(make_run) -> None:
+    assert read_run_summary(make_run("a", PLANNED, Failed("stopped", is_stopped=True))).state == "stopped"
 
 
 def test_a_run_that_ends_while_its_summary_is_read_is_not_interrupted(make_run, monkeypatch) -> None:

@@ -15,7 +15,7 @@ from tinychat.generate.answer import Answer
 from tinychat.generate.bans import BanWatch
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import CIRCLES, Batch, drive, stream
+from tinychat.generate.stream import CIRCLES, AnswerBatch, drive, stream
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 
@@ -69,7 +69,7 @@ class Asker:
     def crowd(self, settings: Settings, count: int) -> Iterator[list[Token]]:
         """Yield the tokens of many answers, a batch after the other."""
         for first in range(0, count, self.engine.batch_size):
-            batch, tokens = Batch(self.engine), dict[Answer, list[Token]]()
+            batch, tokens = AnswerBatch(self.engine), dict[Answer, list[Token]]()
             for seed in range(first, min(count, first + self.engine.batch_size)):
                 answer = self.answer(settings, seed)
                 tokens[answer] = []

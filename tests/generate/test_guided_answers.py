@@ -18,7 +18,7 @@ from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, R
 from tinychat.generate.choices import Choices
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
@@ -40,7 +40,7 @@ class Bench:
     def answer(self, prompt: str, count: int = 1, **values: Any) -> list[list[Record]]:
         settings, records = Settings(**values), list[list[Record]]()
         for first in range(0, count, self.engine.batch_size):
-            batch = Batch(self.engine)
+            batch = AnswerBatch(self.engine)
             answers = [
                 self.model.make_answer(prompt, settings=lambda: settings, seed=7, index=index)
                 for index in range(first, min(count, first + self.engine.batch_size))
@@ -135,7 +135,7 @@ def test_a_match_within_few_tokens(letters_bench: Bench) -> None:
 def test_an_answer_is_free_once_it_has_begun(chat_bench: Bench) -> None:
     settings = Settings(begin="hell", max_tokens=30, temperature=1.5)
     answer = chat_bench.model.make_answer("hi", settings=lambda: settings, seed=1)
-    batch, is_free = Batch(chat_bench.engine), list[bool]()
+    batch, is_free = AnswerBatch(chat_bench.engine), list[bool]()
     batch.add(answer)
     while batch.answers:
         begun = answer.text
@@ -151,7 +151,7 @@ def test_an_answer_is_free_once_it_has_begun(chat_bench: Bench) -> None:
 )
 def test_an_answer_that_is_found_as_a_whole_is_whole(chat_bench: Bench, values: dict[str, Any]) -> None:
     """Whatever is set meanwhile, also while its tokens are given out."""
-    seeds, batch = count_up(), Batch(chat_bench.engine)
+    seeds, batch = count_up(), AnswerBatch(chat_bench.engine)
 
     def change_seed() -> Settings:
         return Settings(seed=next(seeds), temperature=0, **values)
@@ -161,14 +161,14 @@ def test_an_answer_that_is_found_as_a_whole_is_whole(chat_bench: Bench, values: 
     assert sum(isinstance(record, Finished) for record in found) == 1
     assert [text_of(found)] == chat_bench.texts("hi", 1, temperature=0, **values)
     assert next(seeds) > 3
-    stopped = Batch(chat_bench.engine, should_stop=lambda: True)
+    stopped = AnswerBatch(chat_bench.engine, should_stop=lambda: True)
     stopped.add(chat_bench.model.make_answer("hi", settings=lambda: Settings(**values), seed=1))
     assert [type(record) for _, record in drive(stopped)] == [Finished]
 
 
 def test_choices_hold_from_the_next_answer_on(chat_bench: Bench) -> None:
     current, reasons = Settings(max_tokens=6), list[str]()
-    batch = Batch(chat_bench.engine)
+    batch = AnswerBatch(chat_bench.engine)
     batch.add(chat_bench.model.make_answer("hi", settings=lambda: current, seed=1))
     for _, record in drive(batch):
         current = Settings(max_tokens=6, choices=("yes", "no"))
@@ -181,7 +181,7 @@ def test_what_keeps_an_answer_from_matching_is_told(chat_bench: Bench) -> None:
     assert Notice("the answer does not match '[^z]{9}': a stop text ended it") in records
     current = Settings(max_tokens=6)
     answer = chat_bench.model.make_answer("hi", settings=lambda: current, seed=1)
-    batch = Batch(chat_bench.engine)
+    batch = AnswerBatch(chat_bench.engine)
     batch.add(answer)
     found = list[Record]()
     for _, record in drive(batch, admit=lambda: False):

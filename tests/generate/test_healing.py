@@ -15,7 +15,7 @@ from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.events import Notice, Record, Token
 from tinychat.generate.healing import Healing
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.conversation import PackedTokens
 from tinychat.session.inspection import probabilities_at, score_answer
@@ -50,7 +50,7 @@ def open_tales(engine: str = "native", **values: Any) -> OpenModel:
 
 def tokens_of(model: OpenModel, *prompts: str, **more: Any) -> list[list[Token]]:
     """Return the tokens of an answer to each prompt, all in one batch."""
-    batch = Batch(model.engine)
+    batch = AnswerBatch(model.engine)
     answers = [model.make_answer(prompt, index=index, **more) for index, prompt in enumerate(prompts)]
     records: dict[Any, list[Record]] = {answer: [] for answer in answers}
     for answer in answers:
@@ -210,7 +210,7 @@ def test_candidates_for_one_answer_begin_alike() -> None:
     ids = model.prompt_encoder.encode(prompt)
     ways = []
     for seed in range(6):
-        batch = Batch(model.engine)
+        batch = AnswerBatch(model.engine)
         batch.add(model.make_answer(prompt, seed=seed))
         list(batch.step())
         ways.append({tuple(one.ids[: len(ids) - 1]) == tuple(ids[:-1]) for one in batch.answers})

@@ -16,7 +16,7 @@ from tinychat.generate.answer import Answer
 from tinychat.generate.controls import Controls
 from tinychat.generate.engine import Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 
@@ -37,7 +37,7 @@ class Bench:
         """Return the ids of answers that go on from those of `begun`."""
         found: list[list[int]] = []
         for first in range(0, count, self.engine.batch_size):
-            batch, tokens = Batch(self.engine), dict[Answer, list[int]]()
+            batch, tokens = AnswerBatch(self.engine), dict[Answer, list[int]]()
             for seed in range(first, min(count, first + self.engine.batch_size)):
                 answer = Answer(self.tokenizer, PROMPT, lambda: settings, seed=seed, vocabulary=self.vocabulary)
                 answer.resume([*PROMPT, *begun], begun, 0)
@@ -121,7 +121,7 @@ def draw(bench: Bench, prompts: list[list[int]], settings: Settings) -> list[lis
     """Return the tokens of the answer to each prompt, of which the number is the seed."""
     found: list[list[Token]] = []
     for first in range(0, len(prompts), GROUP):
-        batch, tokens = Batch(bench.engine), dict[Answer, list[Token]]()
+        batch, tokens = AnswerBatch(bench.engine), dict[Answer, list[Token]]()
         for seed, prompt in enumerate(prompts[first : first + GROUP], first):
             answer = Answer(bench.tokenizer, prompt, lambda: settings, seed=seed, vocabulary=bench.vocabulary)
             tokens[answer] = []

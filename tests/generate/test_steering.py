@@ -17,7 +17,7 @@ from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Request, Steering
 from tinychat.generate.loading import open_engine
 from tinychat.generate.steering import MAX_DIRECTIONS, UNIT, Steerer
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
@@ -189,7 +189,7 @@ def test_a_direction_that_is_none_ends_its_answer_alone(
     plain = Settings(max_tokens=9, **more)  # type: ignore[arg-type]
 
     def run(*steers: str | None) -> tuple[list[str], list[str]]:
-        batch, problems = Batch(model.engine), list[str]()
+        batch, problems = AnswerBatch(model.engine), list[str]()
         texts: dict[Answer, str] = {}
         for steer in steers:
             asked = replace(plain, steer=steer)

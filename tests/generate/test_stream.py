@@ -14,7 +14,7 @@ from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, SettingsChanged, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine, Request, SampledToken
-from tinychat.generate.stream import MAX_CALL_SECONDS, MIXED_CALL_SECONDS, Batch, drive, stream
+from tinychat.generate.stream import MAX_CALL_SECONDS, MIXED_CALL_SECONDS, AnswerBatch, drive, stream
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.open_model import OpenModel
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -163,7 +163,7 @@ def test_other_answers_go_on_while_choices_are_weighed(letters: Path, monkeypatc
         return extend(requests, *values, **named)
 
     monkeypatch.setattr(model.engine, "extend", watched)
-    batch = Batch(model.engine)
+    batch = AnswerBatch(model.engine)
     for seed in range(3):
         batch.add(model.make_answer("a", settings=lambda: settings, seed=seed))
     batch.add(model.make_answer("a", settings=lambda: few, seed=1))
@@ -176,7 +176,7 @@ def test_other_answers_go_on_while_choices_are_weighed(letters: Path, monkeypatc
 def test_settings_are_read_before_each_call() -> None:
     current = [Settings(max_tokens=8)]
     one = Answer(LETTERS, [0], lambda: current[0], seed=1)
-    batch = Batch(Script(LETTERS.encode("abcdefgh")))
+    batch = AnswerBatch(Script(LETTERS.encode("abcdefgh")))
     batch.add(one)
     shown = text_of([record for _, records in batch.step() for record in records])
     current[0] = Settings(max_tokens=2, temperature=0)
@@ -248,7 +248,7 @@ def test_top_logprobs_are_recorded_if_requested() -> None:
 
 
 def test_answers_of_a_batch_end_independently() -> None:
-    batch = Batch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[list-item]
+    batch = AnswerBatch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[list-item]
     answers = [answer(max_tokens=count) for count in (2, 9, 5)]
     for one in answers:
         batch.add(one)
@@ -277,7 +277,7 @@ def test_answers_that_get_one_token_a_call_do_not_wait_long_for_others() -> None
         return Answer(LETTERS, [1], lambda: settings, seed=1, vocabulary=vocabulary)
 
     for penalties in ((0.0, 0.0), (0.5, 0.5), (0.5, 0.0)):
-        batch = Batch(Timed(LETTERS.encode("abcd")))
+        batch = AnswerBatch(Timed(LETTERS.encode("abcd")))
         for penalty in penalties:
             batch.add(one(penalty))
         for _, records in batch.step():
@@ -294,7 +294,7 @@ def test_an_answer_that_is_removed_ends_with_what_there_is_and_leaves_the_others
     store.update({"max_tokens": 40, **settings}, Origin.COMMAND)
     alone, removed, other = (model.make_answer("abc", seed=seed) for seed in (5, 4, 5))
     expected = text_of(list(stream(model.engine, alone)))
-    batch = Batch(model.engine)
+    batch = AnswerBatch(model.engine)
     for one in (removed, other):
         batch.add(one)
     texts = {removed: "", other: ""}
@@ -322,9 +322,9 @@ def test_an_answer_may_be_removed_during_a_step() -> None:
     assert batch.answers == [first]
 
 
-def batch_of(text: str, *counts: int) -> Batch:
+def batch_of(text: str, *counts: int) -> AnswerBatch:
     """Return a batch of answers with the same text, each cut to one of the counts."""
-    batch = Batch(Script([*LETTERS.encode(text), END]))  # type: ignore[arg-type, list-item]
+    batch = AnswerBatch(Script([*LETTERS.encode(text), END]))  # type: ignore[arg-type, list-item]
     for count in counts:
         batch.add(answer(max_tokens=count))
     return batch
@@ -377,7 +377,7 @@ def test_an_answer_that_joins_during_a_step_is_finished_too() -> None:
 @pytest.mark.parametrize("stop", [(), ("zz",)])
 @pytest.mark.parametrize("taken", [1, 2, 3, 9])
 def test_closing_early_finishes_every_answer_once(taken: int, stop: tuple[str, ...]) -> None:
-    batch = Batch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[arg-type, list-item]
+    batch = AnswerBatch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[arg-type, list-item]
     answers = [answer(max_tokens=count, stop=stop) for count in (1, 9)]
     for one in answers:
         batch.add(one)
@@ -400,7 +400,7 @@ def test_an_error_finishes_every_answer_and_is_raised_after_their_records() -> N
                 raise GenerationError("the model gave NaN")
             return super().extend(requests, n, top_logprobs, seconds)
 
-    batch = Batch(Failing(LETTERS.encode("abcdefgh")))  # type: ignore[arg-type]
+    batch = AnswerBatch(Failing(LETTERS.encode("abcdefgh")))  # type: ignore[arg-type]
     one = answer()
     batch.add(one)
     records: list[Record] = []

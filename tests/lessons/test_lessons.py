@@ -17,7 +17,7 @@ from tinychat.commands.registry import is_command
 from tinychat.commands.training import finish_training
 from tinychat.events import Ended, Finished
 from tinychat.repl.render.results import draw
-from tinychat.session.lesson import CHOICES, Lesson, Question, Run, list_lessons
+from tinychat.session.lesson import CHOICES, Lesson, LessonLine, Question, list_lessons
 from tinychat.session.session import Session
 
 ALL = list_lessons()
@@ -54,7 +54,7 @@ class Learner:
                     self.page = lessons.go_on(self.session)
                 case Question() as question:
                     self.answer(question)
-                case Run() as run:
+                case LessonLine() as run:
                     self.run(run)
 
     def answer(self, question: Question) -> None:
@@ -70,7 +70,7 @@ class Learner:
         assert self.page.verdict in ("right", "compare:")
         assert self.page.blocks
 
-    def run(self, run: Run) -> None:
+    def run(self, run: LessonLine) -> None:
         screen = self.see(run.line.replace("--minutes 1", "--minutes 0.4"))
         for note in run.notes:
             if note.startswith(SHOWS):
@@ -81,12 +81,12 @@ class Learner:
 
     def see(self, line: str) -> str:
         """Run a line as the REPL does, and return what is on the screen."""
-        result: results.Result = results.Answer(lambda stop: self.session.answer(line, stop))
+        result: results.Result = results.StreamAnswer(lambda stop: self.session.answer(line, stop))
         if is_command(line):
             result = COMMANDS.dispatch(self.session, line)
         screen = Screen(200, 100)
         match result:
-            case results.Answer():
+            case results.StreamAnswer():
                 *_, last = records = list(result.start(lambda: False))
                 assert isinstance(last, Finished)
                 return "".join(getattr(record, "text", getattr(record, "name", "")) for record in records)

@@ -15,7 +15,7 @@ from tinychat.model.attention import (
     Rotary,
     Sinusoidal,
     TurnAttention,
-    Turns,
+    TurnMasks,
     additive_mask,
     attend,
     dropout,
@@ -241,7 +241,7 @@ def test_turns_are_attended_to_as_written_down_turn_by_turn(options: dict[str, A
     config = make(turn_attention=True, turn_token=3, reply_token=5, n_head=2, **options).config
     attention, x = TurnAttention(config), torch.randn(1, 12, config.d_model)
     ids = torch.tensor([[1, 2, 3, 4, 1, 5, 2, 3, 3, 6, 5, 1]])
-    turns = Turns.find(ids, torch.arange(12), 3, 5, attention.kv_heads)
+    turns = TurnMasks.find(ids, torch.arange(12), 3, 5, attention.kv_heads)
     messages = ((0, [0, 1]), (2, [3, 4]), (7, []), (8, [9]))  # where each turn begins, and its message
     query = attention.query(x).view(12, 2, -1)
     group = 2 // attention.kv_heads

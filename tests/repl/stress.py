@@ -37,9 +37,10 @@ from screens import CURSOR_KEYS, Person, go_to_next_row_for_wide
 from scripted import make_model
 
 from tinychat.commands import COMMANDS
+from tinychat.commands.results import MARKS, PLAIN_MARKS
 from tinychat.config.settings import SETTINGS
 from tinychat.errors import UsageError
-from tinychat.store.models import MARKS, PLAIN_MARKS, find_model, read_tokenizer
+from tinychat.store.models import find_model, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 KEYS_BETWEEN_CHECKS = 80

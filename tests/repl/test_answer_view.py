@@ -13,7 +13,7 @@ from prompt_toolkit.input.typeahead import get_typeahead
 from screens import Person, Screen, answered
 from test_at_a_terminal import CTRL_C, CTRL_L, ENTER, ESCAPE
 
-from tinychat.commands.results import Answer, summary
+from tinychat.commands.results import StreamAnswer, summary
 from tinychat.errors import GenerationError
 from tinychat.events import (
     AnswerStart,
@@ -123,7 +123,7 @@ Play = Callable[..., Screen]
 def play(session: Session, input: PipeInput) -> Play:
     def play(records: Iterable[Record], *, dumb: bool = True, before: str = "", screen: Screen | None = None) -> Screen:
         screen = screen or Screen()
-        answer = Answer(lambda should_stop: iter(records), before)
+        answer = StreamAnswer(lambda should_stop: iter(records), before)
         AnswerView(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         return screen
 

@@ -12,11 +12,12 @@ from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen, answered
 from scripted import make_model
 
+from tinychat.commands.results import MARKS, PLAIN_MARKS
 from tinychat.repl.prompt import Prompt, QuietHistory, mark
 from tinychat.repl.toolbar import toolbar
-from tinychat.session.lesson import Block, Lesson, LessonPlayer, Question, Run, Step
+from tinychat.session.lesson import Block, Lesson, LessonLine, LessonPlayer, Question, Step
 from tinychat.session.session import Session
-from tinychat.store.models import MARKS, MODES, PLAIN_MARKS
+from tinychat.store.models import MODES
 
 SitDown = Callable[..., Person]
 CTRL_C, CTRL_D, ENTER, BACKSPACE = "\x03", "\x04", "\r", "\x7f"
@@ -194,7 +195,7 @@ def test_a_pasted_line_longer_than_the_screen_is_complete(sit_down: SitDown) -> 
 
 
 def test_enter_alone_sends_the_line_of_a_lesson_and_tab_types_it(session: Session, ask: Callable[..., str]) -> None:
-    lesson = Lesson("own", "Own", "", (Step("", (Run("/tokens hello", 1), Block("paragraph", "Look."))),))
+    lesson = Lesson("own", "Own", "", (Step("", (LessonLine("/tokens hello", 1), Block("paragraph", "Look."))),))
     session.lesson = LessonPlayer(lesson, 0, {}, None)
     assert ask("\r") == "/tokens hello"
     assert ask("\t there\r") == "/tokens hello there"

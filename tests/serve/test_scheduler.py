@@ -12,7 +12,7 @@ from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import GenerationError
 from tinychat.events import Finished
 from tinychat.generate.answer import Answer
-from tinychat.generate.stream import Batch
+from tinychat.generate.stream import AnswerBatch
 from tinychat.serve.scheduler import AnswerJob, EngineError, Event, Job, Scheduler, Scored, ScoreJob
 from tinychat.session.open_model import OpenModel
 
@@ -94,10 +94,10 @@ def test_a_long_score_does_not_hold_a_short_one(scheduler: Scheduler, monkeypatc
 def test_an_answer_that_cannot_end_leaves_those_that_wait(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: Batch, answer: Answer) -> None:
+    def fail(self: AnswerBatch, answer: Answer) -> None:
         raise ValueError("it cannot end")
 
-    monkeypatch.setattr(Batch, "remove", fail)
+    monkeypatch.setattr(AnswerBatch, "remove", fail)
     endless = submit(scheduler, 0.2, Settings(max_tokens=10**6))
     waiting = submit(scheduler, 60, Settings(max_tokens=5))
     error = last(endless)

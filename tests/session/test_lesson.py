@@ -8,9 +8,9 @@ from tinychat.errors import UsageError
 from tinychat.session.lesson import (
     Block,
     Lesson,
-    Progress,
+    LessonLine,
+    LessonProgress,
     Question,
-    Run,
     list_lessons,
     read_lesson,
     read_progress,
@@ -85,7 +85,7 @@ def test_a_lesson_is_read() -> None:
         Block("bullet", "- another one that goes on"),
     )
     *runs, code, question = second.items
-    assert runs == [Run("/tokens hello", 14), Run("hello there", 15, ("shows hello\n     and more",))]
+    assert runs == [LessonLine("/tokens hello", 14), LessonLine("hello there", 15, ("shows hello\n     and more",))]
     assert code == Block("code", "code   as it is")
     assert isinstance(question, Question)
     assert (question.text, question.choices, question.right) == ("How many are there?", ("one", "two"), {1})
@@ -207,8 +207,8 @@ def test_a_choice_may_be_typed_in_words_as_it_stands_there() -> None:
 
 def test_progress_is_kept_and_damage_counts_as_none(home: Path) -> None:
     assert read_progress() == {}
-    save_progress({"tokens": Progress(3), "guessing": Progress(0, is_done=True)})
-    assert read_progress() == {"tokens": Progress(3), "guessing": Progress(0, is_done=True)}
+    save_progress({"tokens": LessonProgress(3), "guessing": LessonProgress(0, is_done=True)})
+    assert read_progress() == {"tokens": LessonProgress(3), "guessing": LessonProgress(0, is_done=True)}
     for damaged in ("{", "[]", '{"tokens": 3}', '{"tokens": {"step": "x", "done": true}}'):
         (home / "lessons.json").write_text(damaged)
         assert read_progress() == {}
@@ -217,5 +217,5 @@ def test_progress_is_kept_and_damage_counts_as_none(home: Path) -> None:
 def test_a_lesson_is_resumed_where_a_model_is_opened() -> None:
     steps = ["text", "```tinychat\n/model tales\n```", "```tinychat\nhello\n```", "```tinychat\n/train x\n```", "end"]
     lesson = read("# T\n\n" + "\n\n".join(f"## {number}\n\n{step}" for number, step in enumerate(steps)))
-    assert [resume_step(lesson, Progress(step)) for step in (0, 1, 2, 3, 4, 99, -1)] == [0, 1, 1, 3, 3, 3, 0]
+    assert [resume_step(lesson, LessonProgress(step)) for step in (0, 1, 2, 3, 4, 99, -1)] == [0, 1, 1, 3, 3, 3, 0]
     assert resume_step(lesson, None) == 0

@@ -18,8 +18,6 @@ from tinychat.store.models import find_model
 from tinychat.store.runs import RunFolder
 from tinychat.train.launch import (
     ALONE,
-    NO_NEW_STEP,
-    NOTHING_YET,
     ProcessRank,
     become_worker,
     change_recipe,
@@ -118,7 +116,7 @@ def test_records_of_pairs_are_recognized_on_standard_input(mode: str | None, mar
 def test_runs_that_begin_at_the_same_time_leave_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe, all_have_read = Recipe(sources=("novel.txt",)), threading.Barrier(3)
     void = prepare_run(recipe)
-    void.events_file.write_text(to_json(Failed(NOTHING_YET)) + "\n")
+    void.events_file.write_text(to_json(Failed("stopped", is_stopped=True)) + "\n")
     monkeypatch.setattr("tinychat.train.launch.check_sources", lambda *_, **__: all_have_read.wait(10))
     with ThreadPoolExecutor() as pool:
         runs = list(pool.map(prepare_run, [recipe] * 3))
@@ -186,7 +184,7 @@ def test_nothing_is_left_of_a_run_whose_text_cannot_be_saved() -> None:
 def test_a_run_that_failed_before_its_first_checkpoint_gives_its_name_back() -> None:
     recipe = Recipe(sources=("novel.txt",))
     run = prepare_run(recipe, "My")
-    run.events_file.write_text(to_json(Failed(NOTHING_YET)) + "\n")
+    run.events_file.write_text(to_json(Failed("stopped", is_stopped=True)) + "\n")
     run.undo_failed_start()  # it was stopped: nobody made a mistake
     again = prepare_run(recipe, "my")
     assert [path.name for path in paths.runs_folder().iterdir()] == ["my"]
@@ -385,10 +383,13 @@ os._exit(trainer.main(sys.argv[1:], may_exit=True))
 @pytest.mark.parametrize("how", ["stop", "SIGTERM", "its starter is gone", "stop of a resumed run"])
 def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)))
-    told = (NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")
+    told = (
+        "stopped before the first step: there is no model yet",
+        f"`tinychat train --resume {run.name}` begins again",
+    )
     if how == "stop of a resumed run":
         (run.checkpoints / "step-00001200").mkdir()
-        told = (f"{NO_NEW_STEP}: everything to step 1,200 is kept", "the same command goes on from there")
+        told = ("stopped before its next step: everything to step 1,200 is kept", "the same command goes on from there")
     os.mkfifo(run.path / "pipe")
     draft = run.path / ".recipe.toml.1-a.tmp"
     arguments = [sys.executable, "-c", WAITING, str(run.path)]
@@ -406,7 +407,7 @@ def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
             assert trainer.wait(30) != 0
         finally:
             trainer.kill()
-    assert list(run.events()) == [Failed(*told)]
+    assert list(run.events()) == [Failed(*told, is_stopped=True)]
     assert not run.is_running()
     assert not draft.exists()
 

@@ -22,13 +22,13 @@ class SettingValues(TypedDict, total=False):
     frequency_penalty: float
     """Lowers a token's logit each time it is in the answer [0]."""
     no_repeat_ngram: int
-    """No N tokens in a row come twice, in prompt and answer together; 0 is off [0]."""
+    """Forbid any N tokens in a row to come twice, in prompt and answer together; 0 is off [0]."""
     dry_multiplier: float
     """Penalty of tokens that go on repeating earlier text (DRY); 0 is off [0]."""
     dry_base: float
     """DRY: factor of the penalty for each repeated token [1.75]."""
     dry_allowed_length: int
-    """DRY: repetitions of fewer tokens are not penalized, of this many by the multiplier alone [2]."""
+    """DRY: length in tokens from which repetition is penalized; the penalty grows beyond it [2]."""
     dry_sequence_breakers: str | Sequence[str] | None
     r"""DRY: texts across which nothing is repetition (\n is a newline) [\n, :, ", *]."""
     ban: str | Sequence[str] | None
@@ -179,7 +179,7 @@ class RecipeValues(TypedDict, total=False):
     turn_attention: bool | None
     """The middle layer attends to whole turns; conversations only [–]."""
     ngram_order: int | None
-    """Mix in n-gram counts up to this n, and those of the context; up to 32,768 tokens [–]."""
+    """Mix in n-gram counts up to this n, and those of the context; for vocabularies of up to 32,768 [–]."""
     matches: bool | None
     """With n-grams: also mix in what followed the same tokens earlier in the context [–]."""
     initialization: Literal["zero", "gpt2", "torch"] | None

@@ -26,7 +26,7 @@ from tinychat.interrupts import deferred
 from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
 from tinychat.session.open_model import OpenModel
-from tinychat.store.models import MARKS, list_models
+from tinychat.store.models import list_models
 from tinychat.textutil import compact, count, escape_controls, one_line
 
 if TYPE_CHECKING:
@@ -480,6 +480,8 @@ class Chat:
         self._dialogue.add(answer.turn)
 
     def __repr__(self) -> str:
+        from tinychat.commands.results import MARKS  # slow to import
+
         lines, mark = [f"<Chat with {self.model.name}, {count(len(self.answers), 'turn')}>"], MARKS[self.model.mode]
         return escape_controls("\n".join([*lines, *(f"{mark} {one.prompt}\n{one.text}" for one in self.answers)]))
 

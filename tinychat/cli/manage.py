@@ -249,12 +249,21 @@ def config(as_json: bool) -> None:
     echo_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
 
 
-WRITABLE = "; ".join(f"{name}: {format.description}" for name, format in FORMATS.items() if format.write)
+class ExportCommand(click.Command):
+    """A command whose help lists the formats."""
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list of the formats that models can be exported to."""
+        with formatter.section("Formats"):
+            formatter.write_dl([(name, format.description) for name, format in FORMATS.items() if format.write])
 
 
-@click.command("export")
+@click.command("export", cls=ExportCommand)
 @click.argument("model", shell_complete=complete_models)
-@click.option("--to", "to", required=True, metavar="FORMAT", shell_complete=complete_formats, help=WRITABLE)
+@click.option(
+    "--to", "to", required=True, metavar="FORMAT", shell_complete=complete_formats,
+    help="the format to write, such as gguf or html",
+)  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="the folder or file to write to [NAME-FORMAT]")
 @click.option("--chat", type=click.Path(path_type=Path), help="html: a conversation to begin with, which `/save` wrote")
 @debug_option

@@ -22,7 +22,7 @@ from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import derive_seed, fresh_seed
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.session.conversation import Turn
 from tinychat.session.dialogue import Dialogue
 from tinychat.session.messages import messages_of
@@ -132,7 +132,7 @@ class _Pipe:
         engine = self._session.model.engine
         if self._options.verbose:
             echo(f"tinychat: {engine.about}", err=True)
-        batch = Batch(engine, lambda: self._interrupted)
+        batch = AnswerBatch(engine, lambda: self._interrupted)
         before = signal.getsignal(signal.SIGINT)
         if before is not signal.SIG_IGN:  # as a shell does for jobs in the background
             signal.signal(signal.SIGINT, self._interrupt)
@@ -196,7 +196,7 @@ class _Pipe:
             raise KeyboardInterrupt
         self._interrupted = True
 
-    def _admit(self, batch: Batch) -> bool:
+    def _admit(self, batch: AnswerBatch) -> bool:
         """Write what is ready and add waiting prompts to the batch; return whether anything is left to do."""
         self._write()
         if not self._jobs and (self._has_all_prompts or self._interrupted):

@@ -20,8 +20,6 @@ from tinychat.errors import UsageError, check_torch
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder
 from tinychat.train.launch import (
-    NO_NEW_STEP,
-    NOTHING_YET,
     become_worker,
     change_recipe,
     check_goes_on,
@@ -226,5 +224,5 @@ def watch(
 def _exit_code(last: "RunOutcome") -> int:
     """Return 0 if the run is done or left in the background, 1 if it failed, `STOPPED` if it was stopped."""
     if isinstance(last, Failed):
-        return STOPPED if last.problem.startswith((NOTHING_YET, NO_NEW_STEP)) else 1
+        return STOPPED if last.is_stopped else 1
     return STOPPED if isinstance(last, Ended) and last.reason == "stopped" else 0

@@ -20,12 +20,12 @@ from tinychat.commands.registry import (
     with_ending,
 )
 from tinychat.commands.results import (
-    Answer,
     EditPrompt,
     Export,
     Message,
     Question,
     Result,
+    StreamAnswer,
     Table,
     Tree,
     TreeRow,
@@ -60,13 +60,13 @@ NOT_REPEATED = ("seed", "slow")
 def retry(session: Session, text: str) -> Result:
     """Answer the last prompt again, with a new seed unless one is set."""
     _last(session)
-    return Answer(session.retry)
+    return StreamAnswer(session.retry)
 
 
 @command("continue", "talk", "continue the answer", aliases=("more",))
 def continue_(session: Session, text: str) -> Result:
     """Continue the last answer where it stopped."""
-    return Answer(session.continue_answer, _last(session).answer.rpartition("\n")[2])
+    return StreamAnswer(session.continue_answer, _last(session).answer.rpartition("\n")[2])
 
 
 @command("undo", "talk", "take it back", usage="[N]", example="/undo 2")
@@ -377,10 +377,10 @@ def _explicit_settings(session: Session, turn: Turn) -> dict[str, Any]:
 # --- the tree of the conversation -------------------------------------------------------------------------------------
 
 
-def branch_at(session: Session, turn: Turn, index: int, forced_ids: list[int]) -> Answer:
+def branch_at(session: Session, turn: Turn, index: int, forced_ids: list[int]) -> StreamAnswer:
     """Regenerate the answer of a turn from the token at an index (from 0), forcing other tokens there first."""
     session.conversation.current = turn
-    return Answer(partial(session.branch, index, forced_ids), turn.text_before(index).rpartition("\n")[2])
+    return StreamAnswer(partial(session.branch, index, forced_ids), turn.text_before(index).rpartition("\n")[2])
 
 
 @command("branch", "talk", "force other words", usage='N "TEXT"', example='/branch 5 " blue"')

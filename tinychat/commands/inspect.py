@@ -9,7 +9,6 @@ from typing import Any
 from tinychat.commands.conversation import branch_at, explain_no_tokens
 from tinychat.commands.registry import Suggestion, command, first_word, parse_number, parse_token, unquote
 from tinychat.commands.results import (
-    Answer,
     Bar,
     BarChart,
     HeatMap,
@@ -19,6 +18,7 @@ from tinychat.commands.results import (
     ShadedText,
     SmallMap,
     Steps,
+    StreamAnswer,
     Table,
     TokenBrowser,
 )
@@ -85,7 +85,7 @@ def why(session: Session, text: str) -> Result:
     def bars_at(index: int) -> BarChart:
         return bar_chart(session.model, turn, index, odds_at(index))
 
-    def branch_from(index: int, bar: int) -> Answer:
+    def branch_from(index: int, bar: int) -> StreamAnswer:
         shown = _shown(odds_at(index), turn.tokens[index], session.model.tokenizer)
         return branch_at(session, turn, index, [shown[bar].id])
 

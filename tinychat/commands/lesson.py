@@ -26,10 +26,10 @@ from tinychat.session.lesson import (
     CHOICES,
     SUFFIX,
     Lesson,
+    LessonLine,
     LessonPlayer,
-    Progress,
+    LessonProgress,
     Question,
-    Run,
     list_lessons,
     read_lesson,
     read_progress,
@@ -59,7 +59,7 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 @command(
-    "lesson", "session", "how models work", usage="[N|NAME|FILE|next|back|off]", example="/lesson 1",
+    "lesson", "session", "how models work", usage="[N|NAME|FILE|next|back|restart|off|forget]", example="/lesson 1",
     aliases=("lessons",), complete=first_word(_complete),
 )  # fmt: skip
 def lesson(session: Session, text: str) -> Result:
@@ -113,8 +113,8 @@ def _list(session: Session) -> Table:
     return Table(("", "", "lesson", "about", "min", ""), tuple(rows), right=(1, 4), notes=(note,))
 
 
-def _describe(lesson: Lesson, progress: dict[str, Progress]) -> str:
-    known = progress.get(lesson.name, Progress())
+def _describe(lesson: Lesson, progress: dict[str, LessonProgress]) -> str:
+    known = progress.get(lesson.name, LessonProgress())
     if known.step:
         return f"{'done, ' * known.is_done}at {min(known.step + 1, len(lesson.steps))} of {len(lesson.steps)}"
     return "done" if known.is_done else ""
@@ -216,8 +216,8 @@ def _save(session: Session, player: LessonPlayer, *, is_done: bool = False) -> N
         return
     progress = read_progress()
     name = player.lesson.name
-    was_done = progress.get(name, Progress()).is_done
-    progress[name] = Progress(0 if is_done else player.step, is_done or was_done)
+    was_done = progress.get(name, LessonProgress()).is_done
+    progress[name] = LessonProgress(0 if is_done else player.step, is_done or was_done)
     save_progress(progress)
 
 
@@ -227,7 +227,7 @@ def _save(session: Session, player: LessonPlayer, *, is_done: bool = False) -> N
 def line_on_enter(session: Session) -> str:
     """Return the line that Enter alone runs; empty where Enter goes on, or there is no lesson."""
     player = session.lesson
-    if player is None or not isinstance(due := player.due, Run):
+    if player is None or not isinstance(due := player.due, LessonLine):
         return ""
     if (run := _awaited(player)) is None:
         return due.line
@@ -240,9 +240,9 @@ def hint(session: Session, *, plain: bool = False) -> str:
     if player is None:
         return ""
     match player.due:
-        case Run() if (run := _awaited(player)) is not None:
+        case LessonLine() if (run := _awaited(player)) is not None:
             return "Enter shows the training" if run.last is None else "Enter goes on"
-        case Run():
+        case LessonLine():
             return "Enter runs it" if plain else "Enter runs it · Tab edits it"
         case Question(choices=choices, right=right) if choices:
             *letters, last = list(CHOICES[: len(choices)])
@@ -284,7 +284,7 @@ def asks_for(session: Session, line: str) -> bool:
     A prompt counts for any prompt, and a command for the same command with other arguments: people try their own.
     """
     due = session.lesson.due if session.lesson else None
-    if not isinstance(due, Run) or is_shell_line(line) or is_command(line) is not is_command(due.line):
+    if not isinstance(due, LessonLine) or is_shell_line(line) or is_command(line) is not is_command(due.line):
         return False
     return _commands().command_of(line) is _commands().command_of(due.line)
 
@@ -371,7 +371,7 @@ def _finish(session: Session, player: LessonPlayer) -> LessonPage:
 def _beginning(player: LessonPlayer) -> int:
     """Return the index of the first item of a step that is waited at."""
     items = player.lesson.steps[player.step].items
-    return next((index for index, item in enumerate(items) if isinstance(item, Run | Question)), len(items))
+    return next((index for index, item in enumerate(items) if isinstance(item, LessonLine | Question)), len(items))
 
 
 def _commands() -> Registry:

@@ -10,12 +10,17 @@ from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
 from tinychat.generate.computation import Computation
 from tinychat.model.config import Diagram
-from tinychat.session.lesson import Block, Run
+from tinychat.session.lesson import Block, LessonLine
 from tinychat.session.lesson import Question as LessonQuestion
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import count
+
+MARKS: Mapping[Mode, str] = {"chat": "›", "completion": "¶", "translation": "→"}
+"""The mark before a prompt, for each mode."""
+PLAIN_MARKS: Mapping[Mode, str] = {"chat": ">", "completion": "text>", "translation": "translate>"}
+"""The marks of plain mode: ASCII, as a screen reader may speak them."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class TokenBrowser:
     count: int
     bars_at: Callable[[int], BarChart]
     """Returns the alternatives to the token at an index."""
-    branch_from: "Callable[[int, int], Answer]"
+    branch_from: "Callable[[int, int], StreamAnswer]"
     """Continues from the token at an index, replaced by the alternative at a second one."""
 
 
@@ -209,7 +214,7 @@ class LessonPage:
     """Part of a lesson until it waits again: for a line to run, for an answer, or, with None, for Enter."""
 
     blocks: tuple[Block, ...] = ()
-    due: Run | LessonQuestion | None = None
+    due: LessonLine | LessonQuestion | None = None
     heading: tuple[str, str] | None = None
     """The title of the step that begins, and its place: `step 2 of 8`."""
     verdict: str = ""
@@ -234,7 +239,7 @@ class Help:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StreamAnswer:
     """An answer to stream; `before` is the last line of the text that it continues, if any."""
 
     start: Callable[[ShouldStop], Iterator[Record]]
@@ -318,7 +323,7 @@ Result = (
     | Steps
     | Plot
     | GuessingGame
-    | Answer
+    | StreamAnswer
     | ParallelAnswers
     | WatchRun
     | Question

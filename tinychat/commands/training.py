@@ -27,7 +27,7 @@ from tinychat.commands.registry import (
     to_path,
     unquote,
 )
-from tinychat.commands.results import Answer, LossCurve, Message, Plot, Result, Table, WatchRun
+from tinychat.commands.results import LossCurve, Message, Plot, Result, StreamAnswer, Table, WatchRun
 from tinychat.config.option import Option
 from tinychat.config.settings import Settings
 from tinychat.errors import ModelError, RunError, UsageError, check_torch
@@ -301,7 +301,7 @@ def when(session: Session, text: str) -> Result:
         raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
     stepped = [event for event in run.events() if isinstance(event, Stepped)]
     named = [(_snapshot_name(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
-    return Answer(partial(answer_with_snapshots, session, unquote(text), named))
+    return StreamAnswer(partial(answer_with_snapshots, session, unquote(text), named))
 
 
 def _snapshot_name(step: int, stepped: Sequence[Stepped]) -> str:

@@ -158,8 +158,9 @@ class Settings:
         toolbar=lambda value: f"frequency {value:g}" if value else "",
     )  # fmt: skip
     no_repeat_ngram: int = option(
-        0, "no N tokens in a row come twice, in prompt and answer together; 0 is off", low=0, high=MAX_INTEGER,
-        neutral=0, section="repetition", aliases=("no_repeat_ngram_size",), example="4", trend="lower: less repetition",
+        0, "forbid any N tokens in a row to come twice, in prompt and answer together; 0 is off",
+        low=0, high=MAX_INTEGER, neutral=0, section="repetition", aliases=("no_repeat_ngram_size",), example="4",
+        trend="lower: less repetition",
         values={"0": "off", "3": "strong", "5": "mild"},
         toolbar=lambda value: f"no-repeat {value}" if value else "",
     )  # fmt: skip
@@ -174,7 +175,7 @@ class Settings:
         example="1.75", trend="higher: long repetition is penalized more",
     )  # fmt: skip
     dry_allowed_length: int = option(
-        2, "DRY: repetitions of fewer tokens are not penalized, of this many by the multiplier alone",
+        2, "DRY: length in tokens from which repetition is penalized; the penalty grows beyond it",
         low=1, high=MAX_INTEGER, section="dry", example="3", trend="lower: shorter repetition is penalized",
     )  # fmt: skip
     dry_sequence_breakers: tuple[str, ...] = option(

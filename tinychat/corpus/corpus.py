@@ -149,7 +149,7 @@ class SourceCorpus(Corpus):
 
     @property
     @abstractmethod
-    def sources(self) -> "tuple[Source, ...]":
+    def sources(self) -> "tuple[MixPart, ...]":
         """The texts and their fractions."""
 
     @cached_property
@@ -205,8 +205,8 @@ class TextCorpus(SourceCorpus):
             raise SourceError(f"{names}: there is no text in it" if why else f"{names} is empty", "\n".join(why[:1]))
 
     @property
-    def sources(self) -> "tuple[Source, ...]":
-        return (Source(self, 1.0),)
+    def sources(self) -> "tuple[MixPart, ...]":
+        return (MixPart(self, 1.0),)
 
     def items(self) -> Iterator[Chunk | Conversation]:
         for part in self._parts:
@@ -231,7 +231,7 @@ class TextCorpus(SourceCorpus):
         return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)
 
 
-class Source(NamedTuple):
+class MixPart(NamedTuple):
     """One text of a mix."""
 
     corpus: TextCorpus
@@ -250,7 +250,7 @@ class Mix(SourceCorpus):
         largest = max(weights)  # divides all, since their sum may exceed what a float can hold
         total = sum(weight / largest for weight in weights)
         self._sources = tuple(
-            Source(corpus, weight / largest / total) for corpus, weight in zip(corpora, weights, strict=True)
+            MixPart(corpus, weight / largest / total) for corpus, weight in zip(corpora, weights, strict=True)
         )
         names = [f"{corpus.name} ({100 * fraction:.2g} %)" for corpus, fraction in self._sources]
         if len(names) > MAX_NAMES:
@@ -263,7 +263,7 @@ class Mix(SourceCorpus):
         self.notices = tuple(notice for corpus in corpora for notice in corpus.notices)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[MixPart, ...]:
         return self._sources
 
     def items(self) -> Iterator[Chunk | Conversation]:

@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass
-class Score:
+class GameScore:
     """The bits paid so far, and the number of characters that they paid for."""
 
     person: float = 0.0
@@ -71,7 +71,7 @@ class Game:
         probabilities: Callable[[Sequence[int]], Sequence[TokenProbability]],
         beginning: str = "",
     ) -> None:
-        self.score = Score()
+        self.score = GameScore()
         self.text = beginning
         """The known text: the beginning, and all that was revealed since."""
         self.choices: tuple[str, ...] = ()

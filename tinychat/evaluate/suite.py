@@ -22,7 +22,7 @@ from tinychat.config.settings import Settings
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Finished
 from tinychat.generate.answer import Answer
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.pattern import compile_pattern
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
@@ -189,7 +189,7 @@ def run(
     Raises:
         GenerationError: If the model gave NaN or infinite logits.
     """
-    batch = Batch(session.model.engine, should_stop)
+    batch = AnswerBatch(session.model.engine, should_stop)
     longest = max(len(check.prompts) for check in suite.checks)
     seed = SEED if settings.seed is None else settings.seed
     waiting = list(enumerate(suite.checks))[::-1]

@@ -28,7 +28,7 @@ from tinychat.formats.gguf_container import INCOMPLETE, Content, import_library,
 from tinychat.formats.vocabularies import (
     BEGUN,
     LETTERS,
-    Vocabulary,
+    PortableVocabulary,
     describe_vocabulary,
     in_letters,
     make_byte_level,
@@ -395,7 +395,7 @@ def _add_sizes(writer: Any, config: ModelConfig, shape: str) -> None:
 def _add_vocabulary(
     writer: Any,
     tokenizer: Tokenizer,
-    vocabulary: Vocabulary,
+    vocabulary: PortableVocabulary,
     vocab_size: int,
     end: int | None,
     template: ConversationTemplate | None,

@@ -20,7 +20,7 @@ from tinychat.formats import fitting
 from tinychat.formats.vocabularies import (
     BYTES,
     MAX_TOKENS,
-    Vocabulary,
+    PortableVocabulary,
     describe_vocabulary,
     in_letters,
     make_scored_bytes,
@@ -286,7 +286,7 @@ def write(info: ModelInfo, folder: Path) -> None:
         (draft / VOCABULARY).write_bytes(struct.pack("<i", longest) + b"".join(entries))
 
 
-def _arrange(vocabulary: Vocabulary, end: int | None) -> tuple[list[int | None], list[tuple[bytes, float]]]:
+def _arrange(vocabulary: PortableVocabulary, end: int | None) -> tuple[list[int | None], list[tuple[bytes, float]]]:
     """Return which of our tokens each token of theirs is, None for none, and their bytes and scores.
 
     The first three are <unk>, <s> and </s>, then come the 256 bytes, as `run` supposes, then all others.

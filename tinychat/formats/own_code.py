@@ -1,4 +1,4 @@
-"""Models of other shapes in folders of `transformers`: their `config.json` and weights as `remote_code/` has them.
+"""Write models that `transformers` has no class for: `config.json` and weights in the layout that `remote_code/` reads.
 
 Names of fields and weights are ours, but for n-gram counts: `model.safetensors` packs them; that code looks them up as
 they are.

@@ -178,7 +178,7 @@ def _make(
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class PortableVocabulary:
     """A tokenizer of ours in the terms of other tools."""
 
     kind: str
@@ -197,7 +197,7 @@ def in_letters(piece: bytes) -> str:
     return "".join(LETTERS[byte] for byte in piece)
 
 
-def describe_vocabulary(tokenizer: Tokenizer, format: str) -> Vocabulary:
+def describe_vocabulary(tokenizer: Tokenizer, format: str) -> PortableVocabulary:
     """Return what other tools need to know of a tokenizer.
 
     Raises:
@@ -218,7 +218,7 @@ def describe_vocabulary(tokenizer: Tokenizer, format: str) -> Vocabulary:
         for id in range(tokenizer.vocab_size)
     ]
     merges = [tuple(one.split(" ") if isinstance(one, str) else one) for one in model.get("merges") or ()]
-    return Vocabulary(kind, pieces, special, merges, splitter)
+    return PortableVocabulary(kind, pieces, special, merges, splitter)
 
 
 def _is_special(tokenizer: Tokenizer, id: int) -> bool:

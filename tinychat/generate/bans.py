@@ -3,7 +3,7 @@
 The text is compared, in either case of letters, so that it does not matter how a text is cut into tokens. Tokens in
 which a banned text may have begun are held back. Once one is complete, the answer goes back to the token in which it
 began, and is drawn again from there, by the model's odds (after all filters) under the condition that no banned text
-follows there: the ways that led to one are known and lose just their own probability, so that what is left keeps its
+follows there: continuations that led to one are excluded, and the probabilities of the others keep their
 proportions. If nothing is left of what the filters allow, or without sampling, the likeliest other way is taken.
 """
 

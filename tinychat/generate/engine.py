@@ -131,6 +131,8 @@ class Engine(Protocol):
     """Number of tokens that the model sees at once; longer sequences continue from their newest part."""
     batch_size: int
     """Number of sequences at which a batch has the highest throughput."""
+    can_steer: bool
+    """Whether it can add the direction of a request's steering."""
     about: str
     """Name of the engine and how it runs, and the reason for this engine if a faster one would be expected."""
 

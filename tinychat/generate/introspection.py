@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.generate.engine import Head
-from tinychat.model.attention import Attention, TurnAttention, Turns
+from tinychat.model.attention import Attention, TurnAttention, TurnMasks
 from tinychat.model.ngrams import TokenContext
 from tinychat.model.transformer import Block, EncoderOutput, Transformer
 
@@ -51,7 +51,7 @@ def watch_attention(
         yield
 
 
-def _show_on_kept_tokens(attention: TurnAttention, x: Tensor, turns: Turns) -> Tensor:
+def _show_on_kept_tokens(attention: TurnAttention, x: Tensor, turns: TurnMasks) -> Tensor:
     """Return the weights [B, H, T, T] of turns at the tokens that heads keep; what goes to no turn, at the query."""
     query, key, _ = attention.pool(x, turns)
     weights = attention.weigh(x, query, key, turns).unsqueeze(1)  # [B, 1, T, T], at the last token of each turn

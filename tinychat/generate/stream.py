@@ -1,7 +1,7 @@
 """From answers to streams of records: the loop that the REPL, the pipe and the JSON output share.
 
-A `Batch` extends many answers at once with one engine, a call at a time; `drive` runs batches until all their answers
-are finished.
+An `AnswerBatch` extends many answers at once with one engine, a call at a time; `drive` runs batches until all their
+answers are finished.
 """
 
 import math
@@ -33,7 +33,7 @@ def count_sequences(settings: Settings) -> int:
     return settings.num_beams if settings.num_beams > 1 or settings.greedy else settings.best_of
 
 
-class Batch:
+class AnswerBatch:
     """Answers that one engine extends together; answers may join at any time.
 
     `should_stop` is called before each call of the engine and each token; once it returns true, every answer ends as
@@ -279,7 +279,7 @@ class _BestOf:
 
 
 def drive(
-    *batches: Batch,
+    *batches: AnswerBatch,
     admit: Callable[[], bool] = lambda: False,
     outlives: Callable[[Answer, TinychatError], bool] = lambda answer, error: False,
 ) -> Generator[tuple[Answer, Record]]:
@@ -321,7 +321,7 @@ def answer_all(
     Raises:
         GenerationError: If the model gave NaN or infinite logits.
     """
-    batch, waiting = Batch(engine, should_stop), iter(answers)
+    batch, waiting = AnswerBatch(engine, should_stop), iter(answers)
 
     def admit() -> bool:
         while batch.num_sequences < engine.batch_size and (answer := next(waiting, None)) is not None:
@@ -337,7 +337,7 @@ def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lam
     Raises:
         GenerationError: If the model gave NaN or infinite logits.
     """
-    batch = Batch(engine, should_stop)
+    batch = AnswerBatch(engine, should_stop)
     batch.add(answer)
     for _, record in drive(batch):
         yield record

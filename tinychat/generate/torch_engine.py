@@ -68,6 +68,7 @@ class TorchEngine:
     """
 
     batch_size = 64
+    can_steer = True
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from tinychat.model.attention import (
     RotaryTables,
     Sinusoidal,
     TurnAttention,
-    Turns,
+    TurnMasks,
 )
 from tinychat.model.ngrams import MIN_PROBABILITY, TokenContext
 from tinychat.model.transformer import (
@@ -320,7 +320,7 @@ class _Stack:
         tracer, width, ids = self._tracer, self._config.head_width, torch.tensor([self._ids], device=x.values.device)
         divisor, written = (width**0.5, f"√{width}") if self._config.scale_scores else (1.0, "")
         config, slots = self._config, torch.arange(len(self._ids), device=ids.device)
-        turns = Turns.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
+        turns = TurnMasks.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
         tracer.part = SEPARATOR.join(parts)
         is_pooled = self._mark_turns("message", "each token of the message", turns.is_pooled[0], x)
         kept = turns.keep(torch.eye(len(self._ids), device=ids.device).expand(*turns.kept.shape, -1))[0]  # [G, T, T]

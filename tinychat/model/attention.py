@@ -168,7 +168,7 @@ def _(x: Tensor, threshold: int) -> Tensor:
 # --- attention ----------------------------------------------------------------------------------------------------
 
 
-class Turns(NamedTuple):
+class TurnMasks(NamedTuple):
     """Which of S slots belong to the turns of T positions: what `TurnAttention` needs to know of a conversation."""
 
     is_pooled: Tensor  # [B, T, T]: tokens of the same turn's message, up to the position
@@ -250,7 +250,7 @@ class Attention(nn.Module):
         cache: KVCache | None = None,
         num_slots: int | None = None,
         causal: bool = False,
-        turns: Turns | None = None,
+        turns: TurnMasks | None = None,
     ) -> Tensor:
         """Return what the queries of x gather, [B, T, D].
 
@@ -319,7 +319,7 @@ class TurnAttention(Attention):
         cache: KVCache | None = None,
         num_slots: int | None = None,
         causal: bool = False,
-        turns: Turns | None = None,
+        turns: TurnMasks | None = None,
     ) -> Tensor:
         """Return what the queries of x gather from `turns`, [B, T, D]; mask, rotary tables and encoder have no part."""
         assert turns is not None
@@ -334,7 +334,7 @@ class TurnAttention(Attention):
         out = weights @ self._per_head(value).transpose(1, 2).flatten(2)  # [B, T, H·K]
         return out if self.output is None else self.output(out)
 
-    def pool(self, x: Tensor, turns: Turns, cache: KVCache | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def pool(self, x: Tensor, turns: TurnMasks, cache: KVCache | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [B, H, T, K], and the keys and values [B, G, T, K] of the turns up to each of T tokens."""
         query = self.query(x).unflatten(2, (self.n_head, -1)).transpose(1, 2)
         key, value = (part(x).unflatten(2, (self.kv_heads, -1)).transpose(1, 2) for part in (self.key, self.value))
@@ -350,7 +350,7 @@ class TurnAttention(Attention):
             key, value = key + turns.goes_on * next(earlier), value + is_earlier * next(earlier)
         return query + self._per_head(key), key, value
 
-    def weigh(self, x: Tensor, query: Tensor, key: Tensor, turns: Turns) -> Tensor:
+    def weigh(self, x: Tensor, query: Tensor, key: Tensor, turns: TurnMasks) -> Tensor:
         """Return the weights [B, T, S] of the slots where turns end; what is left of 1 goes to no turn."""
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)

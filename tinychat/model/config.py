@@ -108,7 +108,7 @@ class ModelConfig:
     turn_token: int = option(0, "with turn_attention: id of the token that begins a turn", low=0)
     reply_token: int = option(0, "with turn_attention: id of the token that begins the reply", low=0)
     ngram_order: int = option(
-        0, "mix in n-gram counts up to this n, and those of the context; up to 32,768 tokens",
+        0, "mix in n-gram counts up to this n, and those of the context; for vocabularies of up to 32,768",
         low=0, high=39,  # longest_ngram(2)
     )  # fmt: skip
     """N-grams are counted in the training text and mixed with the predictions of the layers; 0: the layers alone."""

@@ -24,7 +24,7 @@ from tinychat.model.attention import (
     Attention,
     Dropout,
     TurnAttention,
-    Turns,
+    TurnMasks,
     additive_mask,
     make_norm,
 )
@@ -302,10 +302,10 @@ class Transformer(nn.Module):
         x = self.decoder(ids, padded_ids, mask, positions, encoder_output, **options)
         return x, TokenContext(padded_ids, history, ends)
 
-    def find_turns(self, ids: Tensor, slots: Tensor) -> Turns:
+    def find_turns(self, ids: Tensor, slots: Tensor) -> TurnMasks:
         """Return the turns of ids [B, S], for those at `slots` [T] or [B, T]."""
         config = self.config
-        return Turns.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
+        return TurnMasks.find(ids, slots, config.turn_token, config.reply_token, config.kv_heads)
 
     def _pad(self, ids: Tensor) -> Tensor:
         """[B, T] → [B, P + T]: ids that nothing precedes."""

@@ -19,7 +19,7 @@ from prompt_toolkit.keys import Keys
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import Command
-from tinychat.commands.results import Answer, Change, Help, Message, TokenBrowser, summary
+from tinychat.commands.results import Change, Help, Message, StreamAnswer, TokenBrowser, summary
 from tinychat.commands.settings import nudge, toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
@@ -303,7 +303,7 @@ class AnswerView(LiveView):
     pause_help = "space goes on · → one token"
     setting_keys = SETTING_KEYS
 
-    def __init__(self, answer: Answer, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
+    def __init__(self, answer: StreamAnswer, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
         self._before = answer.before
         self._status, self._throughput = StatusLine(terminal), Throughput()
@@ -447,7 +447,7 @@ class Throughput:
 # --- walking through a finished answer ---
 
 
-def walk(tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
+def walk(tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> StreamAnswer | None:
     """Show the probabilities at one token after the other; return the answer that goes on from a chosen one, or None.
 
     A dumb terminal shows only those at the initial token. The key that ends the walk goes to the next prompt, unless it
@@ -470,7 +470,7 @@ class _WalkView:
         self._index, self._bars = tokens.index, tokens.bars_at(tokens.index)
         self._selected: int | None = None
 
-    def run(self) -> Answer | None:
+    def run(self) -> StreamAnswer | None:
         drawn, keys = None, self._keyboard.pop_typeahead()
         try:
             with self._keyboard.live():
@@ -499,7 +499,7 @@ class _WalkView:
             self._index, self._bars, self._selected = index, self._tokens.bars_at(index), None
         return key.key in steps or key.key in indices
 
-    def _finish(self, key: KeyPress, unread: list[KeyPress]) -> Answer | None:
+    def _finish(self, key: KeyPress, unread: list[KeyPress]) -> StreamAnswer | None:
         """Return the answer if `key` chooses one; other keys than that which ends the walk go to the next prompt."""
         if key.key is Keys.ControlM and self._selected is not None:
             self._keyboard.push_typeahead(unread[1:])

@@ -176,7 +176,7 @@ class Repl:
             if is_bare_word(line):
                 self._explain_bare_word(line.strip())
             return
-        self._show(results.Answer(partial(self._session.answer, prompt_of(line))))
+        self._show(results.StreamAnswer(partial(self._session.answer, prompt_of(line))))
         if command := _meant_command(line.lower().split()):
             self._terminal.line(f"that was a prompt: the command is {command}", DIM)
 
@@ -199,7 +199,7 @@ class Repl:
             case results.Question():
                 yes = confirms(result, self._terminal)
                 self._show(result.act() if yes else results.Message(notes=(result.refused,)))
-            case results.Answer():
+            case results.StreamAnswer():
                 AnswerView(result, self._session, self._terminal, self._keyboard).play()
                 self._save()
             case results.Export():

@@ -25,13 +25,13 @@ from prompt_toolkit.styles import Style
 
 from tinychat.commands import COMMANDS, lesson
 from tinychat.commands.registry import is_command
+from tinychat.commands.results import MARKS, PLAIN_MARKS
 from tinychat.commands.settings import toggle_greedy
 from tinychat.repl import keys
 from tinychat.repl.completion import CommandCompleter, complete, strip_block
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit_items
 from tinychat.repl.toolbar import Ruler, justify, report_ended, style_toolbar, toolbar
 from tinychat.session.session import Session
-from tinychat.store.models import MARKS, PLAIN_MARKS
 from tinychat.textutil import escape_controls
 
 QUESTION_MARK, PLAIN_QUESTION_MARK = "?", "answer>"

@@ -20,14 +20,14 @@ class ServerOptions:
     host: str = option("127.0.0.1", "address to listen at; any but this machine's own needs a key", example="0.0.0.0")
     port: int = option(8000, "port to listen at; 0 takes a free one", low=0, high=MAX_PORT, example="8080")
     api_key: str | None = option(
-        None, "key that clients must send; better given as TINYCHAT_API_KEY, which nobody sees in a list of processes",
+        None, "key that clients must send; prefer TINYCHAT_API_KEY, as others can see flags in a list of processes",
         example="some-long-word",
     )  # fmt: skip
     max_body: int = option(1 << 20, "maximum size of a request, in bytes", low=1, high=1 << 30, example="65536")
     max_answer: int = option(4096, "maximum number of tokens of an answer", low=1, high=MAX_INTEGER, example="512")
     max_queue: int = option(128, "maximum number of answers that wait", low=0, high=1 << 16, example="16")
     max_batch: int | None = option(
-        None, "maximum number of answers that are generated at once; none chooses what is fast", low=1, high=1024,
+        None, "maximum number of answers that are generated at once; none chooses a fast one", low=1, high=1024,
         example="16",
     )  # fmt: skip
     max_seconds: float = option(300, "seconds after which an answer ends, its wait included", above=0, example="30")

@@ -18,7 +18,7 @@ from tinychat.events import Finished, Record
 from tinychat.generate.answer import Answer
 from tinychat.generate.controls import FORBIDDEN
 from tinychat.generate.engine import Engine, Request, SampledToken, score_windows
-from tinychat.generate.stream import Batch
+from tinychat.generate.stream import AnswerBatch
 from tinychat.session.open_model import OpenModel
 
 SCORING_SECONDS = 0.1
@@ -166,7 +166,7 @@ class Scheduler:
     # --- the thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        batch, goes_on = Batch(self._engine), True
+        batch, goes_on = AnswerBatch(self._engine), True
         while goes_on:
             try:
                 goes_on = self._admit(batch)
@@ -176,10 +176,10 @@ class Scheduler:
                 for job in self._running.values():
                     self._add(job, EngineError(str(error) or type(error).__name__))
                 self._running = {}
-                batch = Batch(self._engine)  # to end the answers of the old one might fail again
+                batch = AnswerBatch(self._engine)  # to end the answers of the old one might fail again
             self._post()
 
-    def _admit(self, batch: Batch) -> bool:
+    def _admit(self, batch: AnswerBatch) -> bool:
         """End what is to end, wait for something to do, and begin it; return whether the thread goes on."""
         with self._condition:
             while not self._has_work():
@@ -249,7 +249,7 @@ class Scheduler:
                 queue.remove(job)  # type: ignore[arg-type]
                 self._add(job, error)
 
-    def _end_running(self, batch: Batch) -> None:
+    def _end_running(self, batch: AnswerBatch) -> None:
         """End the answers whose time is over, with what there is of them, and those whose client has left."""
         for answer, job in list(self._running.items()):
             if error := self._why_over(job):
@@ -257,7 +257,7 @@ class Scheduler:
                 self._add(job, *([error] if isinstance(error, Stopped) else records))
                 del self._running[answer]
 
-    def _step(self, batch: Batch) -> None:
+    def _step(self, batch: AnswerBatch) -> None:
         """Generate some tokens of each answer."""
         if not batch.answers:
             return

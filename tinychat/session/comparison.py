@@ -7,7 +7,7 @@ from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.answer import Answer
-from tinychat.generate.stream import Batch, drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.session.run_monitor import RunMonitor
@@ -49,7 +49,7 @@ class Comparison:
             GenerationError: If a model gave NaN or infinite logits.
         """
         self._runs.load_newest_weights(should_stop)
-        batches: dict[OpenModel, Batch] = {}
+        batches: dict[OpenModel, AnswerBatch] = {}
         indices: dict[Answer, int] = {}
         try:
             for index, variant in enumerate(self.variants):
@@ -61,7 +61,7 @@ class Comparison:
                 turn.prompt_ids, turn.model = list(answer.ids), model.reference
                 turn.settings, turn.why_not_reproducible = variant.settings, self._runs.why_not_reproducible(model)
                 indices[answer] = index
-                batches.setdefault(model, Batch(model.engine, should_stop)).add(answer)
+                batches.setdefault(model, AnswerBatch(model.engine, should_stop)).add(answer)
                 if notice := model.unknown_notice(self._prompt):
                     yield index, notice
             for answer, record in drive(*batches.values()):

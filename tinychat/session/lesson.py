@@ -52,7 +52,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Run:
+class LessonLine:
     """A line to run, and the number of the line of the file that it is."""
 
     line: str
@@ -97,7 +97,7 @@ def _comparable(choice: str) -> str:
     return choice.lower().replace("`", "").rstrip(".)")
 
 
-Item = Block | Run | Question
+Item = Block | LessonLine | Question
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Step:
     @property
     def opens_model(self) -> bool:
         """Whether the first line that it runs opens a model, so that nothing before it is needed."""
-        first = next((item for item in self.items if isinstance(item, Run)), None)
+        first = next((item for item in self.items if isinstance(item, LessonLine)), None)
         return first is not None and first.line.startswith(OPENS)
 
 
@@ -126,9 +126,9 @@ class Lesson:
     number: int = 0
 
     @property
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[LessonLine]:
         """The lines that it runs, in order."""
-        return (item for step in self.steps for item in step.items if isinstance(item, Run))
+        return (item for step in self.steps for item in step.items if isinstance(item, LessonLine))
 
 
 class LessonPlayer:
@@ -142,7 +142,7 @@ class LessonPlayer:
         """The run in the background that the lesson waits for, which the line that is due has started."""
 
     @property
-    def due(self) -> Run | Question | None:
+    def due(self) -> LessonLine | Question | None:
         """Line, question or page that the lesson waits for; None at the end of a step."""
         items = self.lesson.steps[self.step].items
         item = items[self.item] if self.item < len(items) else None
@@ -270,8 +270,8 @@ class _Parser:
                 raise self.error("the note that begins here is never closed", "end it with `-->`", first)
             text += "\n" + lines[self.number]
             self.number += 1
-        if self.items and isinstance(last := self.items[-1], Run):
-            self.items[-1] = Run(last.line, last.number, (*last.notes, text.partition("-->")[0].strip()))
+        if self.items and isinstance(last := self.items[-1], LessonLine):
+            self.items[-1] = LessonLine(last.line, last.number, (*last.notes, text.partition("-->")[0].strip()))
 
     def fence(self, lines: list[str], fence: str, language: str) -> None:
         """Read a fenced block: lines to run, or code to look at."""
@@ -286,7 +286,7 @@ class _Parser:
         if language != LANGUAGE:
             self.items.append(Block("code", "\n".join(line for _, line in inside)))
             return
-        runs = [Run(line.strip(), number) for number, line in inside if line.strip()]
+        runs = [LessonLine(line.strip(), number) for number, line in inside if line.strip()]
         if not runs:
             raise self.error("there is nothing to run in this block", "write a command or a prompt on each line", first)
         self.items += runs
@@ -345,30 +345,30 @@ class _Parser:
 
 
 @dataclass(frozen=True)
-class Progress:
+class LessonProgress:
     """How far somebody has come: the index of the step that is next, and whether the last one was reached once."""
 
     step: int = 0
     is_done: bool = False
 
 
-def read_progress() -> dict[str, Progress]:
+def read_progress() -> dict[str, LessonProgress]:
     """Return the progress in lessons by name; a file that is missing or damaged counts as none."""
     try:
         known = read_json(paths.lessons_file(), MAX_PROGRESS)
-        return {name: Progress(int(one["step"]), bool(one["done"])) for name, one in known.items()}
+        return {name: LessonProgress(int(one["step"]), bool(one["done"])) for name, one in known.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def save_progress(progress: Mapping[str, Progress]) -> None:
+def save_progress(progress: Mapping[str, LessonProgress]) -> None:
     """Keep the progress; where nothing can be written, it lasts as long as the lesson."""
     values = {name: {"step": one.step, "done": one.is_done} for name, one in progress.items()}
     with suppress(OSError, TinychatError):
         atomic_write(paths.lessons_file(), json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
 
-def resume_step(lesson: Lesson, progress: Progress | None) -> int:
+def resume_step(lesson: Lesson, progress: LessonProgress | None) -> int:
     """Return the step to resume a lesson at: the last one up to the kept step that begins by opening a model."""
     if progress is None:
         return 0

@@ -269,7 +269,7 @@ class OpenModel:
     def notices(self, settings: Settings) -> Iterator[Notice]:
         """Yield notices of what the settings mean for this model; each comes once."""
         found = list(self.ignored(settings))
-        if settings.steer is not None and self.engine.about.startswith("native"):
+        if settings.steer is not None and not self.engine.can_steer:
             found.append(Notice("the torch engine answers while steer is set: the native one does not steer"))
         for notice in found:
             if notice not in self._told:

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MARKS: Mapping[Mode, str] = {"chat": "›", "completion": "¶", "translation": "→"}
-"""The mark before a prompt, for each mode."""
-PLAIN_MARKS: Mapping[Mode, str] = {"chat": ">", "completion": "text>", "translation": "translate>"}
-"""The marks of plain mode: ASCII, as a screen reader may speak them."""
 FORMAT = 1
 CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.json", "README.md"
 TOKENIZER = "tokenizer.json"

@@ -145,10 +145,10 @@ def _import_trainer(failed: list[BaseException]) -> None:
         failed.append(error)
 
 
-def _fail(run: RunFolder, problem: str, remedy: str, *, is_mistake: bool = False) -> int:
+def _fail(run: RunFolder, problem: str, remedy: str, *, is_mistake: bool = False, is_stopped: bool = False) -> int:
     """Write a `Failed` event; return the exit code."""
     with closing(EventLog(run.events_file)) as log:
-        log.write(Failed(problem, remedy, is_mistake))
+        log.write(Failed(problem, remedy, is_mistake, is_stopped))
     return 1
 
 
@@ -156,10 +156,11 @@ def _exit_early(run: RunFolder) -> NoReturn:
     """Exit before the first new step, while the main thread still reads or plans; leave no drafts behind."""
     try:
         if (step := newest_step(run.checkpoints)) < 0:
-            _fail(run, launch.NOTHING_YET, f"`tinychat train --resume {run.typed_name}` begins again")
+            remedy = f"`tinychat train --resume {run.typed_name}` begins again"
+            _fail(run, "stopped before the first step: there is no model yet", remedy, is_stopped=True)
         else:
-            kept = f"everything to step {step:,} is kept"
-            _fail(run, f"{launch.NO_NEW_STEP}: {kept}", "the same command goes on from there")
+            problem = f"stopped before its next step: everything to step {step:,} is kept"
+            _fail(run, problem, "the same command goes on from there", is_stopped=True)
         _remove_drafts(run)
         for draft in paths.ids_folder().glob(f".*.{os.getpid()}-*.tmp"):
             draft.unlink(missing_ok=True)

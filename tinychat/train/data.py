@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tinychat.corpus.corpus import Corpus, Source, SourceCorpus, TextCorpus
+from tinychat.corpus.corpus import Corpus, MixPart, SourceCorpus, TextCorpus
 from tinychat.corpus.readers import InlineTexts
 from tinychat.corpus.registry import KNOWN, fetch
 from tinychat.corpus.sources import read_sources, split_weight
@@ -454,7 +454,7 @@ def predictable(text: Ids | Rows) -> Ids | Rows:
     return text.take((text.lengths > 1).nonzero()[0])
 
 
-def _facts(source: Source, text: Ids | Rows, val: Ids | Rows) -> SourceFacts:
+def _facts(source: MixPart, text: Ids | Rows, val: Ids | Rows) -> SourceFacts:
     (corpus, share), is_rows = source, isinstance(text, Rows)
     tokens, rows = (int(text.lengths.sum()), len(text)) if isinstance(text, Rows) else (len(text), 0)
     held_out = {"val_rows": len(val)} if is_rows else {"val_tokens": len(val)}

@@ -15,8 +15,7 @@ from tinychat.events import Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import OVERLAP, window_starts
 from tinychat.generate.prompts import PromptEncoder
-from tinychat.generate.stream import Batch as AnswerBatch
-from tinychat.generate.stream import drive
+from tinychat.generate.stream import AnswerBatch, drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.graph_capture import capture_graph
 from tinychat.model.ngrams import MIN_PROBABILITY

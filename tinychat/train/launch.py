@@ -84,10 +84,6 @@ OUT_OF_MEMORY_REMEDY = (
     "go on in smaller parts, --resume NAME --grad-accum-steps 2, 4 or 8, or with a shard each, --strategy fsdp"
 )
 """remedy for a run of several processes that ran out of memory"""
-NOTHING_YET = "stopped before the first step: there is no model yet"
-"""problem of a new run that was stopped while its trainer still read or planned"""
-NO_NEW_STEP = "stopped before its next step"
-"""beginning of the problem of a resumed run that was stopped then"""
 WORKER_LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 
 

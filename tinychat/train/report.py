@@ -36,11 +36,17 @@ def _has_risen(ended: Ended) -> bool:
     return last is not None and best is not None and last >= best and ended.best_step != ended.step
 
 
+def _has_gap(ended: Ended) -> bool:
+    """Return whether the validation loss is well above the training loss; false if only one of the two is known."""
+    if ended.split == "train" or ended.training_loss is None:
+        return False
+    return ended.loss - ended.training_loss > SLIGHT_GAP * ended.training_loss
+
+
 def warnings(ended: Ended) -> Iterator[tuple[str, str]]:
     """Yield the rows of the report on what went wrong: the model overfits, or is no better than its start."""
-    for heading, text in report(ended):
-        if (heading == "overfits" and not text.startswith("no")) or (heading == "start" and ended.best_step == 0):
-            yield heading, text
+    is_wrong = {"overfits": ended.overfits_since is not None or _has_gap(ended), "start": ended.best_step == 0}
+    yield from ((heading, text) for heading, text in report(ended) if is_wrong.get(heading))
 
 
 def format_samples(ended: Ended) -> list[str]:
@@ -76,7 +82,7 @@ def describe_overfitting(ended: Ended) -> str:
     losses = f"train loss is {ended.training_loss:.4f}, {ended.split} {abs(gap):.2f} {side} it"
     if ended.overfits_since is not None:
         return f"yes, since step {ended.overfits_since:,}, whose weights are kept: {losses}"
-    if gap > SLIGHT_GAP * ended.training_loss:
+    if _has_gap(ended):
         return f"a little: {losses}" + ("" if _has_risen(ended) else "; val was not rising")
     return f"no: {losses}"
 
@@ -196,9 +202,7 @@ def read_run_summary(run: RunFolder) -> RunSummary:
 def _ending(last: Event | None) -> str:
     """Return how a run ended, by its last event."""
     if isinstance(last, Failed):
-        from tinychat.train.launch import NO_NEW_STEP, NOTHING_YET  # slow to import, and few runs fail
-
-        return "stopped" if last.problem.startswith((NOTHING_YET, NO_NEW_STEP)) else "failed"
+        return "stopped" if last.is_stopped else "failed"
     return last.reason if isinstance(last, Ended) else "interrupted"
 
 

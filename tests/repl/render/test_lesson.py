@@ -4,7 +4,7 @@ from screens import Screen
 
 from tinychat.commands.results import LessonPage
 from tinychat.repl.render.results import draw
-from tinychat.session.lesson import Block, Question, Run
+from tinychat.session.lesson import Block, LessonLine, Question
 
 QUESTION = Question("How **many**?", (Block("paragraph", "Two."),), ("`one`", "two " * 20), frozenset({1}))
 PAGE = LessonPage(
@@ -56,7 +56,7 @@ def test_no_line_is_longer_than_can_be_read_on_a_projector() -> None:
 
 
 def test_a_dumb_terminal_gets_plain_lines() -> None:
-    screen = drawn(LessonPage(PAGE.blocks[:2], Run("/tokens x", 1), heading=PAGE.heading), dumb=True)
+    screen = drawn(LessonPage(PAGE.blocks[:2], LessonLine("/tokens x", 1), heading=PAGE.heading), dumb=True)
     assert screen.lines == [
         "Try it, step 2 of 8",
         "A model guesses `tokens`, one after",
@@ -72,7 +72,7 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
 
 def test_what_drives_a_terminal_is_escaped() -> None:
     evil = "a\x1b[2Jb\x9b"
-    page = LessonPage((Block("paragraph", evil), Block("code", evil)), Run(evil, 1), heading=(evil, "x"))
+    page = LessonPage((Block("paragraph", evil), Block("code", evil)), LessonLine(evil, 1), heading=(evil, "x"))
     written = drawn(page, colour=True).getvalue()
     assert "\x1b[2J" not in written
     assert "\x9b" not in written

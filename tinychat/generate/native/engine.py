@@ -119,6 +119,7 @@ class NativeEngine:
     """
 
     batch_size = 8  # the keys and values of more would not fit into the nearest cache
+    can_steer = False
 
     def __init__(
         self,

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from tinychat.atomic import atomic_write
 from tinychat.commands.registry import refuse_ending
-from tinychat.commands.results import summary
+from tinychat.commands.results import MARKS, summary
 from tinychat.repl.render.palette import THEMES, rgb
 from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
-from tinychat.store.models import MARKS
 from tinychat.textutil import escape_controls, json_line, one_line
 
 if TYPE_CHECKING:

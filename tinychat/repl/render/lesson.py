@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tinychat.commands.results import LessonPage
 from tinychat.repl.render.terminal import Terminal, fit
-from tinychat.session.lesson import CHOICES, Block, Question, Run
+from tinychat.session.lesson import CHOICES, Block, LessonLine, Question
 from tinychat.textutil import escape_controls
 
 BAR, RULE, RUN_MARK = "┃", "━", "▸"
@@ -38,7 +38,7 @@ def draw_page(terminal: Terminal, page: LessonPage) -> None:
     if page.due is not None and previous:
         drawing.gap()
     match page.due:
-        case Run(line=line):
+        case LessonLine(line=line):
             drawing.text(_code(line, terminal), "" if terminal.dumb else f"{INDENT}{RUN_MARK} ")
         case Question() as question:
             drawing.text(inline(question.text, terminal, "bold"), "? ")

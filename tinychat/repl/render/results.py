@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tinychat.commands import results
+from tinychat.commands.results import MARKS, PLAIN_MARKS
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.lesson import draw_page
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import blocks
 from tinychat.repl.render.terminal import SEPARATOR, Styled, Terminal, break_line, fit, fit_items, pad, wrap_items
-from tinychat.store.models import MARKS, PLAIN_MARKS
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
