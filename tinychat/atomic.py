@@ -96,7 +96,7 @@ def _draft_of(path: Path) -> Path:
 
 def _is_alive(process_id: str) -> bool:
     """Return whether a process may be alive; True if that cannot be checked safely."""
-    if os.name == "posix" and process_id.isdecimal():
+    if process_id.isdecimal():
         try:
             os.kill(int(process_id), 0)
         except ProcessLookupError:

@@ -141,7 +141,6 @@ def test_an_invalid_line_is_named_in_the_error(evaluate: Eval, line: object, pro
     )  # fmt: skip
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_suite_may_come_from_a_pipe_and_names_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     suite = tmp_path / "suite.jsonl"

@@ -443,7 +443,6 @@ def test_a_co_process_gets_each_answer_before_it_sends_the_next_prompt(letters: 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no jobs in the background")
 def test_a_job_in_the_background_takes_no_interrupt_of_others(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for such a job, which inherits it
     try:

@@ -18,8 +18,6 @@ from scripted import make_model, open_scripted
 
 from tinychat.cli.main import run
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-
 AtTerminal = Callable[..., str]
 
 SUITE = {"group": f"group {POISON}", "say": f"say {POISON}", "answer": f"answer {POISON}"}

@@ -178,7 +178,6 @@ def test_json_lines_on_stdin_are_read_as_those_of_a_file(tmp_path: Path) -> None
         assert list(read(tmp_path, ["-"], stdin=io.BytesIO(text.encode())).documents()) == [text]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_is_read_as_stdin_is(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     os.write(write_end, b"through a pipe")
@@ -188,7 +187,6 @@ def test_a_pipe_is_read_as_stdin_is(tmp_path: Path) -> None:
     assert list(corpus.documents()) == ["through a pipe"]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_special_files_of_a_folder_are_never_opened(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     write(folder / "a.txt", "first")

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +17,6 @@ while [ "$1" != -o ]; do shift; done
 echo compiled > "$2"
 """
 """Stands for a compiler: notes the process that called it, and ends when it may."""
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import mmap
-import os
 import re
 import subprocess
 import sys
@@ -690,7 +689,6 @@ def test_sums_of_exponentials_are_right_to_the_sixth_place(tmp_path: Path) -> No
         assert got[one.id] == pytest.approx(one.logprob, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 def test_a_forked_process_goes_on_alone(letters: Path) -> None:
     code = """
 import gc, os, signal, sys

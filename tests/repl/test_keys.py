@@ -53,7 +53,6 @@ def test_an_arrow_key_may_arrive_in_pieces(input: PipeInput) -> None:
     assert not keyboard.is_undecided
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a console edits no lines")
 @pytest.mark.parametrize("is_for_prompt", [True, False])
 def test_lines_that_the_terminal_edited_are_kept_for_the_prompt(is_for_prompt: bool) -> None:
     master, slave = os.openpty()
@@ -71,7 +70,6 @@ def test_lines_that_the_terminal_edited_are_kept_for_the_prompt(is_for_prompt: b
         assert "".join(key.data for key in keys) == "one\ntwo\nthree"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a console has no attributes")
 def test_a_program_that_was_suspended_goes_on_without_echo() -> None:
     import termios
 
@@ -220,7 +218,6 @@ def test_an_interrupt_in_a_finalizer_is_raised_later(capfd: pytest.CaptureFixtur
     assert "Exception ignored" not in capfd.readouterr().err
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a console has no pseudo-terminals")
 def test_keys_typed_while_something_is_written_above_the_prompt_are_kept_unseen() -> None:
     master, slave = os.openpty()
     echoes: list[int] = []

@@ -379,7 +379,6 @@ os._exit(trainer.main(sys.argv[1:], may_exit=True))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 @pytest.mark.parametrize("how", ["stop", "SIGTERM", "its starter is gone", "stop of a resumed run"])
 def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)))
@@ -433,7 +432,6 @@ def test_a_name_that_a_recipe_cannot_hold_is_refused() -> None:
         prepare_run(Recipe(sources=("novel\udcff.txt",)))
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_named_pipe_is_saved_in_the_run(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     os.write(write_end, b"through a pipe")

@@ -275,9 +275,8 @@ def run_in_shell(command: str, terminal: Terminal, keyboard: Keyboard) -> None:
     if "\0" in command:
         raise UsageError("the command contains a NUL character", "type it anew")
     shell = os.environ.get("SHELL") or "/bin/sh"
-    words = command if sys.platform == "win32" else [shell, "-c", command]
     with counted_interrupts(), ignored_quits(), keyboard.handed_over():
-        code = subprocess.run(words, shell=sys.platform == "win32", check=False).returncode
+        code = subprocess.run([shell, "-c", command], check=False).returncode
     terminal.start_line_after_others(ended=code >= 0)
     if code == NOT_FOUND:
         terminal.line(f"! runs a shell command · {escape_prompt(f'!{command}')} sends it to the model", DIM)

@@ -11,10 +11,11 @@ import select
 import shutil
 import signal
 import sys
+import termios
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,11 +72,6 @@ class Keyboard:
     @contextmanager
     def no_echo(self) -> Iterator[None]:
         """Disable the terminal's echo, line editing and flow control (Ctrl-S); Ctrl-C still sends SIGINT."""
-        if sys.platform == "win32":
-            yield
-            return
-        import termios
-
         descriptor = self.input.fileno()
         self._attributes, attributes = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
         attributes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
@@ -101,11 +97,9 @@ class Keyboard:
     @contextmanager
     def handed_over(self) -> Iterator[None]:
         """Give the terminal to another program, as this one got it, and restore it, however the other one leaves it."""
-        if sys.platform == "win32" or not os.isatty(self.input.fileno()):
+        if not os.isatty(self.input.fileno()):
             yield
             return
-        import termios
-
         descriptor = self.input.fileno()
         current = termios.tcgetattr(descriptor)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, self._attributes or current)
@@ -125,14 +119,14 @@ class Keyboard:
         What was typed before, as lines that the terminal itself edited, is kept for the next prompt, if there is one.
         """
         with self.input.raw_mode():
-            edited = sys.platform != "win32" and self._attributes is None and os.isatty(self.input.fileno())
+            edited = self._attributes is None and os.isatty(self.input.fileno())
             if edited and is_early_for_prompt:
                 self._keep_early_keys()
             yield
 
     def suspend(self) -> None:
         """Stop the program, as Ctrl-Z does outside of raw mode; return when the shell continues it."""
-        if sys.platform == "win32" or not os.isatty(self.input.fileno()):  # only a shell at a terminal can continue it
+        if not os.isatty(self.input.fileno()):  # only a shell at a terminal can continue it
             return
         with self.input.cooked_mode():
             os.kill(0, signal.SIGTSTP)  # the whole process group, like the terminal itself
@@ -177,9 +171,6 @@ class Keyboard:
             self.push_typeahead([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
 
     def _is_readable(self, timeout: float) -> bool:
-        if sys.platform == "win32":  # `select` does not know consoles, but reading one does not block
-            time.sleep(timeout)
-            return True
         return bool(select.select([self.input.fileno()], [], [], timeout)[0])
 
 
@@ -420,7 +411,7 @@ def counted_interrupts(on_interrupt: Callable[[], None] = lambda: None) -> Itera
 @contextmanager
 def ignored_quits() -> Iterator[None]:
     """Let Ctrl-\\, like Ctrl-C in `counted_interrupts`, end only another program that has the terminal."""
-    with nullcontext() if sys.platform == "win32" else _handler(lambda *_: None, signal.SIGQUIT):
+    with _handler(lambda *_: None, signal.SIGQUIT):
         yield
 
 
@@ -456,8 +447,6 @@ def raised_interrupts() -> Iterator[None]:
 
 def _is_in_background(descriptor: int) -> bool:
     """Return whether a terminal has another job in the foreground: then it may not be changed."""
-    if sys.platform == "win32":
-        return False
     try:
         return os.tcgetpgrp(descriptor) != os.getpgrp()
     except OSError:  # it is not the terminal of any job
@@ -466,7 +455,7 @@ def _is_in_background(descriptor: int) -> bool:
 
 def _send_again() -> None:
     main = threading.main_thread().ident
-    if sys.platform == "win32" or main is None:
+    if main is None:
         signal.raise_signal(signal.SIGINT)
     else:
         signal.pthread_kill(main, signal.SIGINT)  # also ends a blocking call of the main thread

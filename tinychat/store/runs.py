@@ -1,10 +1,10 @@
 """Training runs, each a folder, through which other processes also watch and control the trainer."""
 
 import difflib
+import fcntl
 import json
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -82,11 +82,6 @@ class RunFolder:
         if not self.lock_file.is_file():
             return False
         try:
-            if sys.platform == "win32":
-                with self.lock():
-                    return False
-            import fcntl
-
             with self.lock_file.open("rb") as file:  # closing it releases the lock
                 # A shared lock: processes that ask at the same moment do not take each other for the trainer.
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

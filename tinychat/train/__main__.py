@@ -164,7 +164,7 @@ def _exit_early(run: RunFolder) -> NoReturn:
         _remove_drafts(run)
         for draft in paths.ids_folder().glob(f".*.{os.getpid()}-*.tmp"):
             draft.unlink(missing_ok=True)
-        if os.name == "posix" and os.getpgrp() == os.getpid():
+        if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)  # workers, and a program that makes a data set
     finally:
         os._exit(1)

@@ -1,6 +1,7 @@
 """Device, precision and threads of this machine; the speed of a step and the memory in use."""
 
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -107,7 +108,7 @@ def check_memory(config: ModelConfig, machine: Machine) -> None:
     Raises:
         RunError: If the weights, gradients, moments and best weights alone, in f32, need more than there is.
     """
-    if machine.device != "cpu" or machine.processes > 1 or not hasattr(os, "sysconf"):
+    if machine.device != "cpu" or machine.processes > 1:
         return
     parameters = make_diagram(config).parameters
     needed, available = 20 * parameters, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -120,14 +121,10 @@ def check_memory(config: ModelConfig, machine: Machine) -> None:
 def used_memory(device: torch.device) -> int:
     """Return the memory in use, in bytes: on CUDA the peak allocated on the device, else the process's resident set.
 
-    On macOS it is the peak of the resident set; on Windows 0, as the standard library does not tell.
+    On macOS it is the peak of the resident set.
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if STATM.is_file():
         return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    if sys.platform == "win32":
-        return 0
-    import resource
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
