@@ -51,6 +51,7 @@ LEAVING = (Keys.Escape, Keys.ControlC, Keys.ControlM, "q")
 ALT_KEYS = "bcdfluy<>."
 """Characters that do with Alt what they do in emacs, once something is typed: they go by words and through history."""
 BLOCK, CURSOR, NEW_LINE = '"""', "▏", "↵"
+INTERRUPT_HINT = "Ctrl-C gives the prompt back"
 EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
 """The editors that prompt_toolkit tries, in its order, if none is set."""
 
