@@ -303,13 +303,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         split.choose_documents(source.corpus) if has_rows and not source.corpus.single else None
         for source in corpus.sources
     ]
-    target = "target" if translates and not recipe.shared_vocab else ""
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, target, held_out, clock)
-    source_tokenizer = None
-    if translates and recipe.shared_vocab and not run.source_tokenizer_file.is_file():
-        source_tokenizer = tokenizer
-    elif translates:
-        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", held_out, clock)
+    tokenizer, source_tokenizer = _find_tokenizers(run, recipe, corpus, held_out, clock)
     source_vocab_size = source_tokenizer.vocab_size if source_tokenizer else None
     if base is not None:
         if translates and not base.config.encoder_decoder:
@@ -318,23 +312,11 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         if source_tokenizer:
             source_vocab_size = base.config.source_vocab_size or base.config.vocab_size
             check_ids(source_tokenizer, source_vocab_size, run.source_tokenizer_file)
-    if tokenizer.vocab_size < 2:
-        raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
     turn_tokens = template.turn_tokens(tokenizer) if isinstance(template, ChatTemplate) else None
     if base is not None and base.config.turn_attention:  # also where its text is no conversation
         turn_tokens = (base.config.turn_token, base.config.reply_token)
-    cache = paths.ids_folder()
-    texts: list[Ids | Rows] = []
-    for source in corpus.sources:
-        sides = (source.corpus.source_side, source.corpus.target_side) if translates else (source.corpus,)
-        for side in sides:
-            side.watch = clock.watch(corpus.name, side.characters)
-        texts.append(
-            encode_rows(source.corpus, tokenizer, cache, template=template, source_tokenizer=source_tokenizer)
-            if has_rows
-            else encode_corpus(source.corpus, tokenizer, cache, template=template).ids
-        )
+    texts = _encode(corpus, tokenizer, source_tokenizer, template, clock, has_rows=has_rows)
     # Only now: a resumed run must not find the tokenizer of a text that has changed since.
     _save_tokenizer(tokenizer, run.tokenizer_file)
     _save_tokenizer(source_tokenizer, run.source_tokenizer_file)
@@ -357,8 +339,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         source_vocab_size=source_vocab_size,
         turn_tokens=turn_tokens,
     )
-    prompt = _first_prompt(corpus, tokenizer)
-    notices = list(corpus.notices)
+    notices = [*corpus.notices]
     if base is not None and split.fraction < recipe.validation_fraction:
         notices.append(
             f"{base.info.name} has seen all but {percent(split.fraction)} of this text: that part measures both"
@@ -366,17 +347,70 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     notices += find_unknown(base.info.name if base else "this vocabulary", corpus, texts, tokenizer, source_tokenizer)
     if base is not None and not translates:
         notices += _check_text(base, corpus, tokenizer)
+    notices += _check_loss_fractions(recipe, template, tokenizer)
+    return TrainingText(
+        facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, _first_prompt(corpus, tokenizer),
+        corpus.fingerprint, tuple(notices), split.fraction, base, is_known,
+    )  # fmt: skip
+
+
+def _find_tokenizers(
+    run: RunFolder,
+    recipe: Recipe,
+    corpus: SourceCorpus,
+    held_out: Sequence[Positions | None],
+    clock: ReadingClock,
+) -> tuple[Tokenizer, Tokenizer | None]:
+    """Find or train the tokenizer, and for translations that of the source, which may be the same.
+
+    Raises:
+        SourceError: If the text has a single token.
+    """
+    translates = corpus.mode == "translation"
+    target = "target" if translates and not recipe.shared_vocab else ""
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, target, held_out, clock)
+    source_tokenizer = None
+    if translates and recipe.shared_vocab and not run.source_tokenizer_file.is_file():
+        source_tokenizer = tokenizer
+    elif translates:
+        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", held_out, clock)
+    if tokenizer.vocab_size < 2:
+        raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
+    return tokenizer, source_tokenizer
+
+
+def _encode(
+    corpus: SourceCorpus,
+    tokenizer: Tokenizer,
+    source_tokenizer: Tokenizer | None,
+    template: ConversationTemplate | None,
+    clock: ReadingClock,
+    *,
+    has_rows: bool,
+) -> list[Ids | Rows]:
+    """Encode each source, or take its ids from the cache: as rows of documents, or as one running text."""
+    texts: list[Ids | Rows] = []
+    for part in corpus.sources:
+        one = part.corpus
+        sides = (one.source_side, one.target_side) if corpus.mode == "translation" else (one,)
+        for side in sides:
+            side.watch = clock.watch(corpus.name, side.characters)
+        cache = paths.ids_folder()
+        if has_rows:
+            rows = encode_rows(one, tokenizer, cache, template=template, source_tokenizer=source_tokenizer)
+            texts.append(rows)
+        else:
+            texts.append(encode_corpus(one, tokenizer, cache, template=template).ids)
+    return texts
+
+
+def _check_loss_fractions(recipe: Recipe, template: ConversationTemplate | None, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield a notice for each fraction of a speaker's tokens that cannot be told apart in the text."""
     fractions = {"user": recipe.user_loss_fraction, "reply": recipe.reply_loss_fraction}
     if make_chat_loss_mask(fractions["user"], fractions["reply"], template, tokenizer, recipe.seed) is None:
-        notices += [
-            f"--{speaker}-loss-fraction {fraction:g} has no effect without role tokens"
-            for speaker, fraction in fractions.items()
-            if fraction < 1
-        ]
-    return TrainingText(
-        facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
-        tuple(notices), split.fraction, base, is_known,
-    )  # fmt: skip
+        for speaker, fraction in fractions.items():
+            if fraction < 1:
+                yield f"--{speaker}-loss-fraction {fraction:g} has no effect without role tokens"
 
 
 def _read_corpus(recipe: Recipe) -> SourceCorpus:
