@@ -16,7 +16,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Lines = str | Sequence[str]
-"""a template, or several from which one is chosen"""
+"""A template, or several from which one is chosen."""
 
 
 class Dice:

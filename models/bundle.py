@@ -32,11 +32,11 @@ from tinychat.textutil import json_text
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
 HOME = HERE.parent / "build" / "bundle"
-"""folder for corpora and runs, separate from the user's own"""
+"""Folder for corpora and runs, separate from the user's own."""
 GREEDY_TOKENS = 80
 SAMPLES, SAMPLE_TOKENS = 10, 350
 CURVE = (72, 12)
-"""columns and lines"""
+"""Columns and lines."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class Bundled:
 
     corpus: str
     held_out: str
-    """file of the corpus used for evaluation"""
+    """File of the corpus used for evaluation."""
     prompts: tuple[str, ...]
-    """prompts answered greedily"""
+    """Prompts answered greedily."""
     openings: tuple[str, ...] = ()
-    """beginnings of the samples, used in turn; empty for no samples"""
+    """Beginnings of the samples, used in turn; empty for no samples."""
     suites: tuple[str, ...] = ()
-    """evaluation suites, paths below data/"""
+    """Evaluation suites, paths below data/."""
     sentences: tuple[str, ...] = ()
-    """sentences of which the card shows the translations"""
+    """Sentences of which the card shows the translations."""
     conversations: tuple[tuple[str, ...], ...] = ()
-    """user messages of sample conversations, turn by turn"""
+    """User messages of sample conversations, turn by turn."""
 
 
 CONVERSATIONS = (

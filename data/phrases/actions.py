@@ -16,7 +16,7 @@ MODALS = (
 
 
 TOO_SLIGHT = ("lose", "break", "forget", "see", "find", "understand", "remember", "arrive")
-"""verbs excluded after modals, since nobody prefers, wants or has to do these things"""
+"""Verbs excluded after modals, since nobody prefers, wants or has to do these things."""
 
 
 def _verb(draft: Draft) -> Verb:

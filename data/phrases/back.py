@@ -19,10 +19,10 @@ from phrases.spanish import PLAIN
 
 SUITES = ("everyday-back.jsonl", "everyday-back-kept.jsonl")
 FIXED, WRITTEN, SPOKEN_PATTERNS = 0.03, 0.6, 0.1
-"""shares of what people say all the time, of other whole sentences, of those with open places; the rest is grammar"""
+"""Shares of what people say all the time, of other whole sentences, of those with open places; the rest is grammar."""
 _EVERYDAY = [Pair(*pair) for pair in everyday.fixed() if pair[0][-1] in ".?!"]
 WHOLE = tuple({pair.spanish: pair for pair in (*spoken.FIXED, *reversed(_EVERYDAY))}.values())
-"""whole sentences, each with the first of its translations"""
+"""Whole sentences, each with the first of its translations."""
 
 
 def plain(said: str) -> str:

@@ -21,7 +21,7 @@ def _number(value: int) -> tuple[str, str]:
 
 
 NUMBER_WORDS = (*map(_number, range(100)), ("one hundred", "cien"))
-"""numbers from 0 to 100 in English and Spanish"""
+"""Numbers from 0 to 100 in English and Spanish."""
 
 DAYS = tuple(zip(listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"),
                  listed("lunes martes miércoles jueves viernes sábado domingo"), strict=True))  # fmt: skip

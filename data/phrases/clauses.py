@@ -45,9 +45,9 @@ def possessive(person: int, noun: Noun, number: int) -> str:
 
 
 COUNTED = ("buy", "have", "need", "eat", "draw", "plant", "see", "send", "break")
-"""verbs whose object may be counted: two, three … of them"""
+"""Verbs whose object may be counted: two, three … of them."""
 DESCRIBED = ("buy", "need", "have", "wear", "look for", "find", "see", "sell", "wash")
-"""verbs whose object may have a distinguishing adjective"""
+"""Verbs whose object may have a distinguishing adjective."""
 
 
 def phrase(draft: Draft, subject: Subject, obj: Object, verb: Verb) -> tuple[str, str]:

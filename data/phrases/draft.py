@@ -13,11 +13,11 @@ from phrases.subjects import Subject
 
 HELD_OUT_EVERY = 17
 HELD_OUT_NAMES = 0.3
-"""probability that held-out sentences draw people from names reserved for that split"""
+"""Probability that held-out sentences draw people from names reserved for that split."""
 TYPED = {"train": 0.25, "held-out": 0.1}
-"""probability that a sentence appears as people type it; training has more: lower case is harder to copy"""
+"""Probability that a sentence appears as people type it; training has more: lower case is harder to copy."""
 TOGETHER = 0.05
-"""probability that two sentences form one pair"""
+"""Probability that two sentences form one pair."""
 
 CONTRACTIONS = (
     (r"\b(I) am\b(?= \w)", r"\1'm"),
@@ -77,7 +77,7 @@ class Draft:
 
 Frame = Callable[[Draft], tuple[str, str]]
 Frames = tuple[tuple[float, Frame], ...]
-"""weights and functions of sentence kinds"""
+"""Weights and functions of sentence kinds."""
 
 
 def finish(dice: Dice, sentence: str, translation: str) -> Pair:

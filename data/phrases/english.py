@@ -102,7 +102,7 @@ sing sang sung, sit sat, sleep slept, speak spoke spoken, spend spent, stand sto
 swam swum, take took taken, teach taught, tell told, think thought, throw threw thrown, understand understood,
 wake woke woken, wear wore worn, win won, write wrote written"""
 IRREGULAR_VERBS = {forms[0]: (forms[1], forms[-1]) for forms in map(str.split, _FORMS.split(","))}
-"""past tenses and past participles"""
+"""Past tenses and past participles."""
 DOUBLED = frozenset(
     (
         "cut",

@@ -179,7 +179,7 @@ Where is my phone? = ¿Dónde está mi teléfono?; Who is he? = ¿Quién es él?
 He is my brother. = Él es mi hermano.; She is my sister. = Ella es mi hermana.; He is a teacher. = Él es profesor.;
 She is a doctor. = Ella es médica.
 """
-"""semicolon-separated pairs of the form `English = Spanish`"""
+"""Semicolon-separated pairs of the form `English = Spanish`."""
 
 _WITH_NAME = (
     ("hello, {}", "hola, {}"), ("hi, {}", "hola, {}"), ("good morning, {}", "buenos días, {}"),

@@ -110,7 +110,7 @@ STEM_CHANGES: dict[str, tuple[str, str]] = {
     "confiar": ("í", ""),
     "reunir": ("ú", ""),
 }
-"""vowel changes: in the present of all persons but “we”; in the third-person past and the gerund"""
+"""Vowel changes: in the present of all persons but “we”; in the third-person past and the gerund."""
 
 STRONG_PAST = {
     "estar": "estuv",
@@ -154,7 +154,7 @@ IMPERATIVES = {
     "tener": "ten",
     "venir": "ven",
 }
-"""orders to “tú” that are not the third person of the present"""
+"""Orders to “tú” that are not the third person of the present."""
 
 GERUNDS = {
     "ir": "yendo",

@@ -13,7 +13,7 @@ REASONS = ("tired", "ill", "busy")
 EASY = ("go to bed", "get up", "wake up", "arrive", "leave", "sleep", "rest", "understand", "have fun", "find",
     "pay for",
         "sit down", "think about", "remember", "hide", "see")  # fmt: skip
-"""actions possible even if tired or busy"""
+"""Actions possible even if tired or busy."""
 
 WHILES = (
     ("when I was a child", "cuando era niño"), ("before the lesson", "antes de la clase"),
@@ -203,7 +203,7 @@ def says(draft: Draft) -> tuple[str, str]:
 
 
 UNPLANNED = ("eat", "get up", "wake up", "go to bed", "understand", "find", "remember")
-"""actions that nobody schedules after lunch or before an exam"""
+"""Actions that nobody schedules after lunch or before an exam."""
 
 
 def before_and_after(draft: Draft) -> tuple[str, str]:

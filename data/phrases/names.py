@@ -56,7 +56,7 @@ Shirley Simona Soledad Stella Stephanie Sue Susana Tabitha Tamara Tania Tara Tat
 Trinidad Trudy Úrsula Vicky Vilma Violet Violeta Viviana Winifred Yasmín Yvonne Zaida Zelda Zulema""")
 HELD_OUT_MEN = listed("""Felipe George Hugo Oscar Adam Armando""")
 HELD_OUT_WOMEN = listed("""Nora Jane Silvia Olivia Grace Ramona""")
-"""names reserved for the held-out split"""
+"""Names reserved for the held-out split."""
 
 BEGINNINGS = listed("""A Al An Ar Ba Be Bel Bri Ca Cla Co Da De Dor E El Fa Fe Flo Ga Ge Gra Ha He Hu I Is Ja Jo Ju
 Ka Ki La Le Lo Lu Ma Me Mi Mo Na Ne No O Ol Os Pa Pe Pi Ra Re Ri Ro Ru Sa Se Si So Su Ta Te Ti To U Va Ve Vi Wa Wi Xi
@@ -86,7 +86,7 @@ CODAS = listed("n n r r l l s s k m t x d g b v z nd rk lt st th ck rn ng ll ff 
 
 WORDS = frozenset(listed("""who why how what the they you her his him she here hear ten tea tie two are our out
 not now eat hat hot may"""))  # fmt: skip
-"""words that are no names"""
+"""Words that are no names."""
 
 
 def odd(dice: Dice) -> str:

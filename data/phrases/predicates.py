@@ -14,9 +14,9 @@ from phrases.spanish import REFLEXIVE, Tense
 from phrases.subjects import FAMILY, HE, OTHERS, SHE, Subject
 
 PRONOUN = 0.45
-"""probability that a person who is an object is a pronoun"""
+"""Probability that a person who is an object is a pronoun."""
 IT = 0.12
-"""probability that a thing is “it” or “them”"""
+"""Probability that a thing is “it” or “them”."""
 
 
 @dataclass(frozen=True)

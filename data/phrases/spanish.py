@@ -40,9 +40,9 @@ STRONG = ("e", "iste", "o", "imos", "ieron")
 HAVE = ("he", "has", "ha", "hemos", "han")
 REFLEXIVE = ("me", "te", "se", "nos", "se")
 SPOKEN_ALIKE = {"car": "qué", "gar": "gué", "zar": "cé"}
-"""spelling changes that keep the sound in the first person of the past"""
+"""Spelling changes that keep the sound in the first person of the past."""
 FIRST_PERSON = {"guir": "", "acer": "zc", "ecer": "zc", "ocer": "zc", "ucir": "zc", "ger": "j", "gir": "j"}
-"""by the ending of the infinitive, what replaces the last letter of the stem before -o and -a"""
+"""By the ending of the infinitive, what replaces the last letter of the stem before -o and -a."""
 
 
 def plural(word: str) -> str:

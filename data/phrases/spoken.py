@@ -18,28 +18,28 @@ from phrases.tables import read_pairs
 
 _TABLES = tables.read_table(Path(__file__).stem)
 FIXED = tuple(Pair(right, left) for left, right in read_pairs(_TABLES["fixed"]))
-"""whole sentences, many of which are not said word by word"""
+"""Whole sentences, many of which are not said word by word."""
 PATTERNS = tuple(
     (left, right) for left, right in (line.split(" = ") for line in _TABLES["patterns"].strip().splitlines())
 )
-"""sentences with open places, as in patterns.toml"""
+"""Sentences with open places, as in patterns.toml."""
 AMERICAN = dict(read_pairs(_TABLES["american"]))
-"""words of Spain, and those that are said in America in their place"""
+"""Words of Spain, and those that are said in America in their place."""
 
 FORMAL = 0.45
-"""probability that what is said to a person is said with usted or ustedes, where only forms of verbs tell"""
+"""Probability that what is said to a person is said with usted or ustedes, where only forms of verbs tell."""
 PLURAL = 0.4
-"""probability that it is ustedes"""
+"""Probability that it is ustedes."""
 NAMED = 0.6
-"""probability that a question then names usted or ustedes; a statement always does"""
+"""Probability that a question then names usted or ustedes; a statement always does."""
 DROPPED = 0.5
-"""probability that a pronoun that the grammar writes is left out: él trabaja, trabaja"""
+"""Probability that a pronoun that the grammar writes is left out: él trabaja, trabaja."""
 ADDED = 0.08
-"""probability that one is written that the grammar leaves out: trabajo, yo trabajo"""
+"""Probability that one is written that the grammar leaves out: trabajo, yo trabajo."""
 FROM_AMERICA = 0.35
-"""probability that words of America stand in for those of Spain"""
+"""Probability that words of America stand in for those of Spain."""
 WITHOUT_OPENING, IN_LOWER_CASE, IN_PLAIN_LETTERS = 0.1, 0.22, 0.5
-"""probabilities that a sentence lacks ¿ and ¡; that it is in lower case, without marks; that it then has no accents"""
+"""Probabilities that a sentence lacks ¿ and ¡; that it is in lower case, without marks; that it then has no accents."""
 
 PLAIN_OPENING = str.maketrans("", "", "¿¡")
 NOT_AFTER = (
@@ -51,7 +51,7 @@ PRONOUN = (
     + r"\b(?:él|ellos) (?!mismo|y |o |dos|quien|sol)"
     + rf"(?={usted.BEFORE_VERB}(\w+))"
 )
-"""él and ellos where they may be left out, and the verb behind them"""
+"""Él and ellos where they may be left out, and the verb behind them."""
 INTERROGATIVES = re.compile(
     r"\b(?:qué|quién(?:es)?|cómo|cuándo|cuánt[oa]s?|cuál(?:es)?|d[óo]nde|adónde)\b", re.IGNORECASE
 )

@@ -98,7 +98,7 @@ FAMILIES = tuple(_owned(owner, *row, 4) for owner in _OWNERS for row in _FAMILY_
 
 
 INVENTED = 0.6
-"""probability that a name is invented, so that a model has to copy it"""
+"""Probability that a name is invented, so that a model has to copy it."""
 
 
 def name(dice: Dice, held_out: bool, gender: str = "") -> Subject:

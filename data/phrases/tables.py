@@ -16,7 +16,7 @@ from phrases.spanish import Gender
 from phrases.subjects import Subject
 
 Both = tuple[str, str]
-"""the same in English and Spanish"""
+"""The same in English and Spanish."""
 
 
 def read_table(name: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class Word(NamedTuple):
     many: bool
     is_counted: bool
     is_tonic: bool
-    """whether it takes el and un though it is feminine, such as “agua”"""
+    """Whether it takes el and un though it is feminine, such as “agua”."""
 
     def the(self) -> str:
         return f"{'el' if self.is_tonic else spanish.the(self.gender, self.number)} {self.spanish}"
@@ -95,7 +95,7 @@ ROWS = tuple(
     for table in tables.values()
     for row in read_rows(table)
 )
-"""all rows of the tables of words, whose English may be two words for one"""
+"""All rows of the tables of words, whose English may be two words for one."""
 SKILLS = read_pairs(VERB_PHRASES["phrases"]["skill"])
 THIS = {("m", 1): "este", ("f", 1): "esta", ("m", 2): "estos", ("f", 2): "estas"}
 THAT = {("m", 1): "ese", ("f", 1): "esa", ("m", 2): "esos", ("f", 2): "esas"}
@@ -378,7 +378,7 @@ SLOTS: dict[str, Callable[[Draft], Both]] = {
     "sport": simple(SPORTS),
     "skill": simple(SKILLS),
 }
-"""slots that stand for themselves, whoever the subject is"""
+"""Slots that stand for themselves, whoever the subject is."""
 
 
 def hobby(draft: Draft) -> tuple[str, str, int]:

@@ -15,20 +15,20 @@ from phrases.spanish import PLAIN, Tense, conjugate, imperative
 AUXILIARIES = frozenset(
     ("acabar", "deber", "estar", "haber", "ir", "necesitar", "poder", "querer", "saber", "ser", "soler", "tener")
 )
-"""verbs that the tables of what people do need not have"""
+"""Verbs that the tables of what people do need not have."""
 NOUNS = frozenset(
     ("ganas", "compras", "mejores", "intereses", "copias", "firmas", "flores", "fotos", "noticias", "tardes")
 )
-"""words that are forms of tú, too, but not in these sentences"""
+"""Words that are forms of tú, too, but not in these sentences."""
 FAMILIAR = re.compile(r"\b(?:te|ti|t[uú]s?|contigo|tuy[oa]s?)\b", re.IGNORECASE)
-"""what is left of tú when its verb is that of usted"""
+"""What is left of tú when its verb is that of usted."""
 ENCLITIC = re.compile(r"\b(\w+(?:[aeiíáé]r|ndo))te((?:l[aeo]s?)?)\b", re.IGNORECASE)
 CLITICS = re.compile(r"(?:me|te|se|nos|lo|la|le|los|las|les)+$")
 OF_ONE = re.compile(r"\b(?:er[ea]s|fuiste|ser[áí]a?s|est[aáu]\w+|sol[oa]|mism[oa])\b|, (?!por favor)", re.IGNORECASE)
-"""what may agree with one person, or names one"""
+"""What may agree with one person, or names one."""
 PLEASES = re.compile(r"(?:^|(?<=¿))(no )?te (?=gust|encant|duele|interesa|apetece|molesta|queda|falta)", re.IGNORECASE)
 BEFORE_VERB = r"(?:\b(?:no|ya|nunca|siempre|también|me|se|lo|la|le|nos|los|las|les) )*"
-"""what stands between a subject and its verb"""
+"""What stands between a subject and its verb."""
 
 
 class Formal(NamedTuple):

@@ -16,11 +16,11 @@ from phrases import names
 from phrases.draft import Pair
 
 RENAMED = 0.7
-"""probability that another name stands in for that of a person"""
+"""Probability that another name stands in for that of a person."""
 INVENTED = 0.15
-"""probability that this is an invented one"""
+"""Probability that this is an invented one."""
 OPENED, ADDRESSED, JOINED = 0.08, 0.05, 0.04
-"""probabilities that words come before a sentence, that somebody is addressed behind it, and that two form one"""
+"""Probabilities that words come before a sentence, that somebody is addressed behind it, and that two form one."""
 BEFORE_STATEMENTS = (
     ("pero", "but"), ("y", "and"), ("creo que", "I think"), ("dice que", "he says"), ("ya sé que", "I know"),
     ("me parece que", "I think"), ("es verdad que", "it's true that"), ("porque", "because"),
@@ -42,9 +42,9 @@ IN_FULL = tuple(
         (rf"\b(do|does|did|is|are|was|were|has|have|had|would|could|should)n't\b(?!{PRONOUN})", r"\1 not"),
     )
 )
-"""unambiguous contractions and their full forms: 's and 'd are not among them"""
+"""Unambiguous contractions and their full forms: 's and 'd are not among them."""
 NEGATIVE_QUESTION = re.compile(r"(?:.*\b(?:why|how|and|but|so|well|hey|see|me),? )?\w+n't .*\?", re.IGNORECASE)
-"""a question whose contraction cannot be undone: Didn't Ana come? Why isn't the lift working?"""
+"""A question whose contraction cannot be undone: Didn't Ana come? Why isn't the lift working?"""
 STATEMENT = re.compile(r"(?:The|My|Your|His|Her|Our|He|She|It|We|You|They|There|This|That|These|Those|I)\b[^?!]*\.")
 QUESTION = re.compile(
     r"(?:What|When|Where|Who|Whose|Which|Why|How|Do|Does|Did|Are|Is|Can|Could|Have|Has|Will)\b[^?]*\?"
@@ -52,17 +52,17 @@ QUESTION = re.compile(
 STANDS_FIRST = re.compile(
     r"(?:ojalá|que|qué|pues|sí|no,|ay|venga|claro|menos mal|\w*[áéíóú]\w*(?:[mts]e|l[aeo]s?|nos))\b", re.IGNORECASE
 )
-"""beginnings of Spanish sentences, such as those of orders, before which no other words stand"""
+"""Beginnings of Spanish sentences, such as those of orders, before which no other words stand."""
 PLURAL = re.compile(
     r"\b(?:vosotr[oa]s|ustedes|os|\w+(?:[áé]is|[aei]d))\b|^\W*\w+n(?:[ms]e|l[aeo]s?|nos)?\b", re.IGNORECASE
 )
-"""words that are said to more than one"""
+"""Words that are said to more than one."""
 OF_GENDER = re.compile(r"\b(?:es|está|eres|estás|eras|estabas|sola?) (?:\w+ )?\w+[ao]\b", re.IGNORECASE)
-"""words that may agree with who is addressed"""
+"""Words that may agree with who is addressed."""
 ONE = re.compile(r"\b(?:te|ti|t[uú]s?|contigo|usted)\b", re.IGNORECASE)
-"""words that are said to one"""
+"""Words that are said to one."""
 PLACES = frozenset(("Domingo", "Florida", "Mercedes", "Rosario", "Salvador", "Santiago", "Victoria"))
-"""names of people and of places, which stay"""
+"""Names of people and of places, which stay."""
 
 
 @cache

@@ -22,9 +22,9 @@ from smalltalk.talk import Scene, Scenes, Talk
 _TABLES = words.table(__file__)
 SHAPES: dict[str, list[str]] = _TABLES["shapes"]
 VERBS = [(re.compile(rf"(?:\b|(?='))(?:{verbs}) $"), replies) for verbs, replies in _TABLES["verbs"].items()]
-"""what may stand before a noun phrase, and replies that fit it"""
+"""What may stand before a noun phrase, and replies that fit it."""
 TURNED: dict[str, str] = dict(pair.split("=") for pair in listed(_TABLES["turned"], ","))
-"""words of the person, and what the reply makes of them"""
+"""Words of the person, and what the reply makes of them."""
 _TURN = re.compile(
     r"\b("
     + "|".join(sorted(TURNED, key=len, reverse=True))
@@ -60,17 +60,17 @@ IS_LIKE = re.compile(
 )
 NOT = re.compile(r"\b(not|never|nobody|nothing|no|none|\w+n't|cannot|neither)\b")
 LONGEST_TURNED = 9
-"""words of a sentence that a reply turns round"""
+"""Words of a sentence that a reply turns round."""
 BEGINNING = re.compile(r"(I|We|My|Our|He|She|They|His|Her|Their|The|This|That|There|It|Nobody|Somebody|Someone)\b")
-"""of a statement, not of a request"""
+"""Of a statement, not of a request."""
 OTHER_TOPICS = re.compile(
     r" [A-Z][a-z]|\d|\b(you|yours?|sick|ill|hurts?|pain|fever|doctor|hospital|tired|sad|sorry|afraid|angry|cry\w*|died"
     r"|dead|throat|aches?|cough|war|broken?|lost|stole\w*|accident|happy|birthday|married|baby|won|weather|rain\w*|snow\w*|hungry|thirsty"
     r"|bored|name|called|favou?rite|joke|riddle|story)\b"
 )
-"""names and numbers, and what has replies of its own"""
+"""Names and numbers, and what has replies of its own."""
 SHORTEST = 4
-"""in words"""
+"""In words."""
 
 SAID = _TABLES["said"]
 STATES = listed(SAID["states"], ",")

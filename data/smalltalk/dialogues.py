@@ -25,26 +25,26 @@ from smalltalk.talk import Talk, sentences
 
 TOPIC = "a whole dialogue"
 HELD_OUT = 25
-"""one dialogue in so many is held out"""
+"""One dialogue in so many is held out."""
 PET_NAME = 0.3
-"""probability that a second or third name is one of the usual ones of pets"""
+"""Probability that a second or third name is one of the usual ones of pets."""
 CUT = 0.25
-"""probability that a dialogue ends before its last turn"""
+"""Probability that a dialogue ends before its last turn."""
 AFTER_OTHER, LONGEST_OTHER = 0.15, 3
-"""probability that a dialogue comes after the first turns of another one, and how many of these at most"""
+"""Probability that a dialogue comes after the first turns of another one, and how many of these at most."""
 LOWERED = 0.4
-"""probability that a person writes no capitals, even if the dialogue has some"""
+"""Probability that a person writes no capitals, even if the dialogue has some."""
 FIRST_ONLY = 0.4
-"""probability that a reply goes on with nothing"""
+"""Probability that a reply goes on with nothing."""
 LEAST_SUPPORT = 0.42
-"""probability of a mood, or of a kind of question, by the words of the last message or two, from which a reply takes a
-side: see evidence.py"""
+"""Probability of a mood, or of a kind of question, by the words of the last message or two, from which a reply takes a
+side: see evidence.py."""
 KEPT_FROM = 8
-"""a sentence that is written at least so often is kept as it is"""
+"""A sentence that is written at least so often is kept as it is."""
 LARGEST = 50
-"""of two numbers to add"""
+"""Of two numbers to add."""
 LONGEST_ANSWER, ANSWERING = 14, 0.6
-"""of an answer to what was told before: in words; and the least share of its words that were told"""
+"""Of an answer to what was told before: in words; and the least share of its words that were told."""
 THINGS = {
     "colour": words.COLOURS,
     "food": words.FOODS,
@@ -57,23 +57,23 @@ THINGS = {
     "job": words.JOBS,
     "thing": words.THINGS,
 }
-"""slots that take a word of a list"""
+"""Slots that take a word of a list."""
 PLURALS = {"animals": "animal", "fruits": "fruit", "flowers": "flower"}
-"""slots that take the plural of another one"""
+"""Slots that take the plural of another one."""
 NAMES = ("n", "n2", "n3")
 LEANING = 3
-"""in words: what is as short as this may lean on the turn before"""
+"""In words: what is as short as this may lean on the turn before."""
 _LEAD = re.compile(
     r"(?i)^\W*((and|so|ok|okay|now|but|well|hey|wait|yes|no|haha|lol|then|oh|hm+|in|at|on|with|by|from|for)\b\W*)*"
 )
-"""what may stand before the word that asks"""
+"""What may stand before the word that asks."""
 _BEGINNING = re.compile(r"(?<=[^.][.!?] )[a-z](?=[a-z])")
-"""of a sentence; none of a letter of “r-h-u”, nor behind “…”"""
+"""Of a sentence; none of a letter of “r-h-u”, nor behind “…”."""
 MADE = ("joke", "story", "riddle", "hint", "answer", "sum", "difference", "product")
-"""slots that replies take and whose values are made"""
+"""Slots that replies take and whose values are made."""
 SLOTS = frozenset((*THINGS, *PLURALS, *NAMES, *MADE, "age", "number", "a", "b", "c", "d"))
 Dialogue = tuple[tuple[str, str], ...]
-"""turns, each what the person types and the reply"""
+"""Turns, each what the person types and the reply."""
 
 
 def _read(path: Path) -> list[Dialogue]:
@@ -87,9 +87,9 @@ _FIRST = {kind: re.compile(like) for kind, like in _TABLES["first"].items()}
 _CLEAR = re.compile(_TABLES["clear"])
 MORE: dict[str, str] = {name: kind.more for name, kind in messages.KINDS.items()} | _TABLES["more"]
 _SMALL = frozenset(listed(_TABLES["small"]))
-"""words that answer nothing"""
+"""Words that answer nothing."""
 NEUTRAL = "neutral"
-"""kind of replies that take no side"""
+"""Kind of replies that take no side."""
 DIALOGUES = [dialogue for path in sorted(Path(__file__).with_suffix("").glob("*.txt")) for dialogue in _read(path)]
 HELD_OUT_DIALOGUES = [one for one in DIALOGUES if is_reserved(HELD_OUT, one[0][0])]
 TRAINED = [one for one in DIALOGUES if not is_reserved(HELD_OUT, one[0][0])]

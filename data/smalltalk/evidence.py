@@ -13,10 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 SMOOTHING = 160.0
-"""weight of the prior (Dirichlet): each label begins with so many texts, whose words are as frequent as in all texts"""
+"""Weight of the prior (Dirichlet): each label begins with so many texts, with words as frequent as in all."""
 TRUST = 0.3
-"""power of the likelihood, as neighbouring words and pairs of them say much the same; with both, the likeliest kind is
-the right one for 63 messages of 100"""
+"""Power of the likelihood, as neighbouring words and pairs of them say much the same; with both, the likeliest kind is
+the right one for 63 messages of 100."""
 _WORD = re.compile(r"[a-z']+|[0-9]+|[?!]")
 
 

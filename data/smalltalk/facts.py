@@ -57,7 +57,7 @@ ROWS: dict[str, Sequence[Row]] = {
     "the next letter": following(_LETTERS, 1)[:-1],
     "the letter before": following(_LETTERS, -1)[1:],
 }
-"""rows that are computed"""
+"""Rows that are computed."""
 
 
 def _facts() -> tuple[Fact, ...]:

@@ -43,7 +43,7 @@ SHARES = {
     unknown: 4.8,
     chatter: 0.15,
 }
-"""modules, and by how much the weights of their scenes are multiplied, if they are"""
+"""Modules, and by how much the weights of their scenes are multiplied, if they are."""
 MODULES = (
     small_words,
     messages,
@@ -67,26 +67,26 @@ SCENES: Scenes = tuple(
 )
 WEIGHTS = [scene.weight for scene in SCENES]
 LIGHT = ("agreement", "laughter", "doubt", "hesitation", "yes and no")
-"""topics whose replies fit no sad talk: see moods.toml for what people say there"""
+"""Topics whose replies fit no sad talk: see moods.toml for what people say there."""
 OPENINGS = ("hello", "hello", "hello", "time of day", "time of day", "how are you", "how are you", "back again")
 DIALOGUES = 0.25
-"""probability that a conversation is one of those written as a whole"""
+"""Probability that a conversation is one of those written as a whole."""
 QUIZZES = 0.15
-"""probability that another one is a quiz for what was just told"""
+"""Probability that another one is a quiz for what was just told."""
 TESTING, LONGEST_TEST, ASKS_OFTEN = 0.3, 14, 0.5
-"""probability that the person tests how much is remembered; then the conversation has up to so many turns, and at each
-they ask back with the last probability"""
+"""Probability that the person tests how much is remembered; then the conversation has up to so many turns, and at each
+they ask back with the last probability."""
 
 ASIDES, ASIDES_TOLD = 0.12, 0.08
-"""probabilities that a word on the last reply stands before what is said next, and something told before a request"""
+"""Probabilities that a word on the last reply stands before what is said next, and something told before a request."""
 REQUESTED = frozenset(
     scene.topic for module in (fun, word_games, numbers, facts, unknown, wishes, stories) for scene in module.SCENES
 )
-"""topics of which the person's turns are questions and requests"""
+"""Topics of which the person's turns are questions and requests."""
 
 TELLS_FACTS, GREETS_ALONE, GREETS, CLOSES, LEAVES_WITH_REASON = 0.16, 0.1, 0.28, 0.3, 0.6
-"""probabilities that the person tells facts to be asked for, says no more than a greeting, begins with one, ends with a
-farewell, and that this is one in many words"""
+"""Probabilities that the person tells facts to be asked for, says no more than a greeting, begins with one, ends with a
+farewell, and that this is one in many words."""
 
 # Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)

@@ -34,9 +34,9 @@ _TABLES = words.table(__file__)
 
 
 TITLES, TITLED = ("Mr.", "Mrs.", "Ms", "Mr", "Mrs", "Dr.", "Miss"), 0.06
-"""what some put before their name, and how often"""
+"""What some put before their name, and how often."""
 IN_PASSING = 0.2
-"""probability that a fact is told beside another statement"""
+"""Probability that a fact is told beside another statement."""
 
 
 def one_of(items: Sequence[str], made_up: float = 0.0) -> Callable[[Talk], str]:

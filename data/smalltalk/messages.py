@@ -20,24 +20,24 @@ from smalltalk.talk import Scene, Scenes, Talk
 
 TOPIC = "messages in many words"
 HELD_OUT = 25
-"""one message in so many is held out"""
+"""One message in so many is held out."""
 OPENING_ONLY = 0.1
-"""probability that a reply goes on with nothing"""
+"""Probability that a reply goes on with nothing."""
 SUPPORTED = 0.33
-"""probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
-reply takes a side: see evidence.py"""
+"""Probability of the mood of a statement or the kind of a question, by the words of all other messages, from which a
+reply takes a side: see evidence.py."""
 GUESSED = 0.6
-"""the same for a text of no known kind; of those held out, 81 % are then of the likeliest kind"""
+"""The same for a text of no known kind; of those held out, 81 % are then of the likeliest kind."""
 JOINED, MOOD_JOINED = 0.15, 0.1
-"""probabilities that a question or a request, or news of a mood, follows a short statement in the same message"""
+"""Probabilities that a question or a request, or news of a mood, follows a short statement in the same message."""
 GREETED, SIGHED, GREETED_BACK = 0.2, 0.1, 0.7
-"""probabilities that a statement at the beginning follows a greeting or a sigh, and that the greeting is returned"""
+"""Probabilities that a statement at the beginning follows a greeting or a sigh, and that the greeting is returned."""
 LONGEST_JOINED = 9
-"""in words"""
+"""In words."""
 LATER = frozenset(("ask_back", "complain", "filler", "bye"))
-"""kinds of messages that begin no conversation"""
+"""Kinds of messages that begin no conversation."""
 WEIGHT = 2900.0
-"""makes them a sixth of all turns"""
+"""Makes them a sixth of all turns."""
 
 
 class Kind(NamedTuple):
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     opening: str
     more: str
     checked: str
-    """a regular expression that a fitting reply matches"""
+    """A regular expression that a fitting reply matches."""
 
 
 class Variant(NamedTuple):
@@ -82,31 +82,31 @@ WITH_VARIANTS = frozenset(variant.kind for variant in VARIANTS)
 NEUTRAL_REPLIES: list[str] = _TABLES["neutral"]
 UNKNOWN_REPLIES: list[str] = _TABLES["unknown"]
 MOODS = frozenset(_TABLES["moods"])
-"""kinds of statements, to which also a neutral reply fits"""
+"""Kinds of statements, to which also a neutral reply fits."""
 ALIKE: dict[str, frozenset[str]] = {kind: frozenset(kinds) for kinds in _TABLES["alike"] for kind in kinds}
-"""kinds of statements whose replies fit one another"""
+"""Kinds of statements whose replies fit one another."""
 REMARKS = frozenset(_TABLES["remarks"])
-"""kinds of what is said in a conversation that has no mood"""
+"""Kinds of what is said in a conversation that has no mood."""
 ASKING = frozenset(_TABLES["asking"])
-"""kinds of questions and requests: they decide what to reply, whatever was said before them"""
+"""Kinds of questions and requests: they decide what to reply, whatever was said before them."""
 WANTING = frozenset(_TABLES["wanting"])
-"""kinds that are drawn twice as often"""
+"""Kinds that are drawn twice as often."""
 SUGGESTED = frozenset(_TABLES["suggested"])
-"""those of them that hear a suggestion, which fits nothing else: without evidence, what fits any plea for advice"""
+"""Those of them that hear a suggestion, which fits nothing else: without evidence, what fits any plea for advice."""
 MADE: dict[str, Callable[[Talk], str]] = {
     "want_joke": lambda talk: "{0.question} {0.answer}".format(fun.new_joke(talk)),
     "want_riddle": lambda talk: fun.RIDDLE.replace("<text>", fun.new_riddle(talk).text),
     "want_story": stories.new_story,
 }
-"""kinds of requests whose reply is not of `messages.toml`"""
+"""Kinds of requests whose reply is not of `messages.toml`."""
 ASKED = (ASKING | WANTING) - MADE.keys()
-"""kinds of questions and requests whose reply is"""
+"""Kinds of questions and requests whose reply is."""
 GREETINGS: list[str] = _TABLES["greeted"]
 SIGHS: list[str] = _TABLES["sighed"]
 FAREWELLS: list[str] = _TABLES["farewells"]
 THANKS: list[str] = _TABLES["thanks"]
 REACTIONS: list[str] = _TABLES["reactions"]
-"""what people say of a reply before they go on in the same message"""
+"""What people say of a reply before they go on in the same message."""
 _ASKS = re.compile(
     r"(?i)((who|what|wat|when|where|why|how)'?s?|whose|which|any|do|does|did|are|is|was|were|can|could|will|would|wont|have|has|should|"
     r"tell|say|give|make|write|show|help|explain|teach|guess|sing|remind|translate|spell|please|ask)\b"

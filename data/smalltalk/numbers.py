@@ -13,9 +13,9 @@ LINES = words.lines(__file__)
 SUMS, DIFFERENCES = LINES["sums"], LINES["differences"]
 LIMIT, SUM_LIMIT, TABLES = 20, 100, 10
 BARE = 0.45
-"""probability that a sum or difference needs one step only, as the second number has no ones or no tens"""
+"""Probability that a sum or difference needs one step only, as the second number has no ones or no tens."""
 HOLDERS, COUNTED = (listed(LINES[name], ",") for name in ("holders", "counted"))
-"""what holds so many of a thing each, and things"""
+"""What holds so many of a thing each, and things."""
 ONES, TENS = words.LISTS["ones"], words.LISTS["tens"]
 WORDS = [*ONES, *(f"{ten}-{one}".removesuffix("-zero") for ten in TENS for one in ONES[:10]), "a hundred"]
 

@@ -48,7 +48,7 @@ class Fact(NamedTuple):
     """A fact of the user."""
 
     is_also_memory: bool
-    """whether `memory` tells such facts, too"""
+    """Whether `memory` tells such facts, too."""
     tell: Lines
     reply: Lines
     ask: Lines
@@ -74,9 +74,9 @@ PAIRS, OWN_AND_FRIEND = _TABLES["pairs"], _TABLES["own_and_friend"]
 FORMS = {"she": ("she", "her", "her"), "he": ("he", "him", "his"), "it": ("it", "it", "its")}
 TITLES = {"she": ("mrs ", "ms "), "he": ("mr ",)}
 GIVEN = {"noun", "x", "xs", "o", "y", "ys", "Y", "my", "your", "they", "They", "them", "their", "Their", "is", "n", "m"}
-"""slots that a person has; all others are values of what is told"""
+"""Slots that a person has; all others are values of what is told."""
 PRONOUNS = {"they", "They", "them", "their", "Their"}
-"""slots of which tinychat knows nothing before the user said he or she"""
+"""Slots of which tinychat knows nothing before the user said he or she."""
 SAID = (
     *(line for lines in (*NAMING.values(), *ASKING.values()) for line in lines),
     *(line for entry in (*MENTIONS, *ABOUTS) for line in entry[1]),
@@ -87,10 +87,10 @@ SAID = (
     *OWN["told"],
     *OWN["asked"],
 )
-"""all that a user says: a twelfth of the wordings is held out"""
+"""All that a user says: a twelfth of the wordings is held out."""
 MISREADINGS = [*ASKING["mixed_up"], *(line for fact in FACTS for line in fact.reply if not slots_of(line))]
 LONGER, CORRECTED, BETWEEN, MISREAD = 0.7, 0.16, 0.4, 0.03
-"""probabilities that a short talk is made longer, a name corrected, something else said, a line misread"""
+"""Probabilities that a short talk is made longer, a name corrected, something else said, a line misread."""
 
 
 @dataclass
@@ -104,11 +104,11 @@ class Person:
     name: str = ""
     nickname: str = ""
     start: int = 0
-    """number of turns before this one was told of"""
+    """Number of turns before this one was told of."""
     told: list[tuple[Deed, Values, str]] = field(default_factory=list)
-    """what was told, its values and the message"""
+    """What was told, its values and the message."""
     named_in: str = ""
-    """the message that told the name"""
+    """The message that told the name."""
 
 
 def _filled(lines: Lines, values: Values) -> list[str]:
@@ -129,9 +129,9 @@ class World:
         self.used = set(talk.facts.values())
         self.before = " ".join(turn.user.lower() for turn in talk.turns) + " " + " ".join(talk.facts)
         self.fresh = 0
-        """number of turns when a deed was told last"""
+        """Number of turns when a deed was told last."""
         self.foreign = ""
-        """what was said of other things since"""
+        """What was said of other things since."""
 
     def name(self) -> str:
         """Return a new name."""

@@ -11,8 +11,8 @@ from smalltalk.talk import Talk
 
 ANSWER = 'You said: "<v>"'
 SHORT, LONGEST_QUOTED = 20, 14
-"""in words: a text up to the first is quoted as a whole; of a longer one a sentence, and of a sentence longer than the
-second a clause"""
+"""In words: a text up to the first is quoted as a whole; of a longer one a sentence, and of a sentence longer than the
+second a clause."""
 WORD = re.compile(r"[\w'-]+")
 SENTENCE = re.compile(r"(?:[^.!?;:]|[.!?;:](?=\S))+")
 _ENDS = re.compile(r"^[ ,-]+|[^\w>%.!?]+$")

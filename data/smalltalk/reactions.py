@@ -16,12 +16,12 @@ from smalltalk.talk import Talk, Turn, last_sentence
 
 TOPIC, FOLLOW_UP_TOPIC = "answers to its questions", "what people say of its last reply"
 ANSWERED, OFFER_ANSWERED, ACCEPTED = 0.5, 0.65, 0.75
-"""probabilities that the person answers a question or an offer, and accepts the offer"""
+"""Probabilities that the person answers a question or an offer, and accepts the offer."""
 FOLLOWED = 0.13
-"""probability that the person says something of the last reply"""
+"""Probability that the person says something of the last reply."""
 _SAID = re.compile(r"^(I (said|asked|only meant): )+", re.IGNORECASE)
 LONGEST_REPEATED = 14
-"""in words"""
+"""In words."""
 
 
 class Answer(NamedTuple):

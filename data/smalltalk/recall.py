@@ -24,25 +24,25 @@ from smalltalk.talk import Asked, Scene, Scenes, Talk, Turn
 
 _TABLES = words.table(__file__)
 NEVER, FROM_NOTHING = 0.06, 0.01
-"""probabilities that the person, who asks for something that they said, asks for what they did not; the latter also
-where they have told nothing"""
+"""Probabilities that the person, who asks for something that they said, asks for what they did not; the latter also
+where they have told nothing."""
 ASKED_NOW = 0.4
-"""probability that a question that was written for an earlier message is asked at this turn"""
+"""Probability that a question that was written for an earlier message is asked at this turn."""
 SHORTEST, LONGEST = 4, 30
-"""in words: a message that is asked for"""
+"""In words: a message that is asked for."""
 HELD_OUT = 25
-"""one in so many of the messages that questions are written for is held out"""
+"""One in so many of the messages that questions are written for is held out."""
 QUIZZED, LONGEST_IN_QUIZ, WRITTEN_IN_QUIZ, THREADED_IN_QUIZ = (2, 8), 12, 0.4, 0.2
-"""of a quiz: least and most messages; words of the longest one but for those of threads; the probabilities that the
-next message has written questions, and that the next ones are a thread"""
+"""Of a quiz: least and most messages; words of the longest one but for those of threads; the probabilities that the
+next message has written questions, and that the next ones are a thread."""
 TOPIC_ASKED, ELSE_ASKED = 0.4, 0.5
-"""of a thread: the probabilities that its first message is asked for as well as a later one, and that something else
-about it is asked behind it"""
+"""Of a thread: the probabilities that its first message is asked for as well as a later one, and that something else
+about it is asked behind it."""
 ASKED_ELSE = 0.25
-"""probability that something else is asked before a question of a quiz"""
+"""Probability that something else is asked before a question of a quiz."""
 LEADS, COMMON = frozenset(listed(_TABLES["leads"])), frozenset(listed(_TABLES["common"]))
 BASES = dict(entry.split("=") for entry in listed(_TABLES["bases"]))
-"""verbs of the past, and what questions make of them (what did i buy?)"""
+"""Verbs of the past, and what questions make of them (what did i buy?)."""
 PEOPLE, VAGUE, PLACES, STUDIES, TOWARDS, NO_OBJECT = (
     frozenset(listed(_TABLES[name])) for name in ("people", "vague", "places", "studies", "towards", "no_object")
 )
@@ -98,13 +98,13 @@ WRITTEN, THREADED = "said before, in other words", "said before, in two messages
 TOLD = {topic for topic, situation in SITUATIONS.items() if situation.mood in NEWS} | {
     scene.topic for module in (chatter, others) for scene in module.SCENES
 }
-"""topics of what people tell"""
+"""Topics of what people tell."""
 TOLD_KINDS = messages.MOODS | {"told", "answer"}
-"""kinds of messages that tell something"""
+"""Kinds of messages that tell something."""
 
 
 Question = tuple[str, dict[str, str]]
-"""a kind, whose templates are in the table of that name, and values of their slots"""
+"""A kind, whose templates are in the table of that name, and values of their slots."""
 
 
 class Told(NamedTuple):

@@ -18,31 +18,31 @@ from smalltalk.talk import Scene, Scenes, Talk
 from smalltalk.typing_style import FACES, LEADS
 
 ECHO, LEAD, ENDING, FACE = 0.8, 0.14, 0.1, 0.12
-"""probabilities that a reply takes up a word of what was said, if one does, and of what people add"""
+"""Probabilities that a reply takes up a word of what was said, if one does, and of what people add."""
 GO_ON, MOST_TURNS = 0.6, 4
-"""probability that the person goes on, and the most turns that one situation takes"""
+"""Probability that the person goes on, and the most turns that one situation takes."""
 MISTAKEN = 0.03
-"""probability that a reply misses the point, and the person says so"""
+"""Probability that a reply misses the point, and the person says so."""
 UNSURE = 0.04
-"""probability that a reply to news takes no side: the likeliest one where a model cannot tell what the news is"""
+"""Probability that a reply to news takes no side: the likeliest one where a model cannot tell what the news is."""
 NAMED, ASKED_NAME = 0.15, 0.5
-"""probabilities that the person adds a name to news of somebody or of a pet, and then asks for it later"""
+"""Probabilities that the person adds a name to news of somebody or of a pet, and then asks for it later."""
 NEWS = frozenset(("sorrow", "worry", "ailment", "gladness", "news"))
 SAD = frozenset(("sorrow", "worry", "ailment", "despair"))
 _FILES = sorted(Path(__file__).with_suffix("").glob("*.toml"))
 TABLES = [tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES]
 TALKING = next(table for table in TABLES if "objections" in table)
 OBJECTIONS: dict[str, list[str]] = TALKING["objections"]
-"""what people say of a reply that misses the point, by kind: see talking.toml"""
+"""What people say of a reply that misses the point, by kind: see talking.toml."""
 UNSURE_REPLIES: str = TALKING["unsure"]["replies"]
 NAMES: dict[str, list[str]] = TALKING["names"]
-"""how people add a name, what they hear then by mood, and how they ask for it"""
+"""How people add a name, what they hear then by mood, and how they ask for it."""
 _NAMED_SLOTS = frozenset(("pet", "kin", "old", "child", "partner", "friend"))
 LONGEST_AGAIN = 18
-"""in words: a reply that may follow an apology"""
+"""In words: a reply that may follow an apology."""
 _SLOT = re.compile(r"<(?:a:)?(\w+)>")
 _NAME_OF = re.compile(rf"<({'|'.join(sorted(_NAMED_SLOTS))})>(?: <n>|.* (?:name(?: is| was|'s)?|called),? <n>$)")
-"""somebody whom a wording names"""
+"""Somebody whom a wording names."""
 
 
 class Exchange(NamedTuple):

@@ -12,7 +12,7 @@ SAID = TALKING["said"]
 NAMED = ("(Goodbye|Bye|See you), <name>! (Come back soon|Take care|It was nice to meet you|Thank you for the chat).",)
 hello = partial(play, SITUATIONS["hello"])
 LONGEST_REPEATED = 9
-"""in words"""
+"""In words."""
 
 
 def answer(talk: Talk) -> None:

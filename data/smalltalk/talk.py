@@ -13,18 +13,18 @@ from smalltalk import words
 from smalltalk.typing_style import AFTER, BEFORE, STYLES, WEIGHTS, typed, write
 
 HELD_OUT_WORDINGS = ((60, 12), (8, 5))
-"""pairs (least, every): with at least so many wordings, one in `every` is held out; with fewer, none"""
+"""Pairs (least, every): with at least so many wordings, one in `every` is held out; with fewer, none."""
 SHORTEST_HELD_OUT = 4
-"""in words; shorter wordings always belong to the training split"""
+"""In words; shorter wordings always belong to the training split."""
 REDRAWN = 6
-"""how often a reply is drawn again whose last sentence tinychat has said before in the conversation"""
+"""How often a reply is drawn again whose last sentence tinychat has said before in the conversation."""
 TRIES = 30
 ASKS_BACK = 0.25
-"""probability that people ask for something that they said, unless they try how much is kept"""
+"""Probability that people ask for something that they said, unless they try how much is kept."""
 LED_IN, ENDED = 0.24, 0.1
-"""probabilities that something stands before a question, and after it"""
+"""Probabilities that something stands before a question, and after it."""
 PLAINEST = 0.15
-"""probability of the plainest wording of a template, since people say it most often"""
+"""Probability of the plainest wording of a template, since people say it most often."""
 _ASKS_FOR_NAME = re.compile(r"(?<=tinychat\.) (What is yours|Who are you)\?")
 _MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
 
@@ -78,15 +78,15 @@ class Turn(NamedTuple):
     assistant: str
     topic: str
     is_held_out: bool
-    """whether the user's wording belongs to the held-out split"""
+    """Whether the user's wording belongs to the held-out split."""
     wording: str
-    """the user's wording, with its slots open"""
+    """The user's wording, with its slots open."""
     replies: Lines
-    """templates from which the reply was drawn"""
+    """Templates from which the reply was drawn."""
     values: dict[str, str]
-    """values of the slots"""
+    """Values of the slots."""
     kind: str = ""
-    """of a message: see `messages`"""
+    """Of a message: see `messages`."""
 
 
 class Asked(NamedTuple):
@@ -95,7 +95,7 @@ class Asked(NamedTuple):
     topic: str
     question: str
     part: str
-    """the quote that answers it"""
+    """The quote that answers it."""
 
 
 class Talk:
@@ -115,16 +115,16 @@ class Talk:
         self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
         self.told_in: dict[str, str] = {}
-        """the messages that told facts, but for those that `others` told"""
+        """The messages that told facts, but for those that `others` told."""
         self.aside = ""
-        """what stands before the next message, in the same line"""
+        """What stands before the next message, in the same line."""
         self.asks_back = asks_back
         self.to_ask: list[Asked] = []
-        """questions of `recall`"""
+        """Questions of `recall`."""
         self.asked_later: list[str] = []
-        """quotes that a dialogue asks for by itself at later turns"""
+        """Quotes that a dialogue asks for by itself at later turns."""
         self.topics_told: set[str] = set()
-        """what `others` has told of"""
+        """What `others` has told of."""
 
     @property
     def left(self) -> int:

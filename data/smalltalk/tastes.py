@@ -22,7 +22,7 @@ THINGS = {
     **{kind: listed(things, ",") for kind, things in _TABLE["things"].items()},
 }
 GO_ON = 0.4
-"""probability that the person goes on"""
+"""Probability that the person goes on."""
 PLURAL = {"mouse": "mice", "fox": "foxes", "wolf": "wolves", "sheep": "sheep"}
 SAID = _TABLE["said"]
 

@@ -13,32 +13,32 @@ WEIGHTS = (48, 38, 12, 2)
 
 _FILE = words.table(__file__)
 HABITS, PHRASES = words.named(_FILE["habits"]), words.named(_FILE["phrases"])
-"""misspellings of hurried people, the replies show the right spelling; and abbreviations of phrases"""
+"""Misspellings of hurried people, the replies show the right spelling; and abbreviations of phrases."""
 SYNONYMS = {
     source: others
     for sources, others in words.named(words.table("synonyms")["groups"]).items()
     for source in ([sources] if sources in others else sources.split())
 }
-"""what may stand for a word or for some words"""
+"""What may stand for a word or for some words."""
 SYNONYM_RATE = 0.15
 NEAR: dict[str, str] = dict(_FILE["near"].split())
-"""neighbouring keys, for slips"""
+"""Neighbouring keys, for slips."""
 BEFORE, AFTER = _FILE["before"], _FILE["after"]
-"""lead-ins and endings of questions"""
+"""Lead-ins and endings of questions."""
 LEADS: dict[bool, tuple[list[str], list[str]]] = {
     False: (_FILE["leads"], _FILE["endings"]),
     True: (_FILE["talk_leads"], _FILE["talk_endings"]),
 }
-"""lead-ins and endings of what people tell, and of what they say of the talk itself"""
+"""Lead-ins and endings of what people tell, and of what they say of the talk itself."""
 FACES = words.named(_FILE["faces"])
-"""what people add, by the mood"""
+"""What people add, by the mood."""
 STRETCH, STRETCHED = 0.03, (3, 12)
-"""probability that a careless person stretches a word, and how often a letter is repeated then"""
+"""Probability that a careless person stretches a word, and how often a letter is repeated then."""
 _WORD = re.compile(r"\{[^}]*\}|[\w']+")
 _SYNONYM = re.compile(rf"\{{[^}}]*\}}|(?<![\w'-])(?:{'|'.join(sorted(SYNONYMS, key=len, reverse=True))})(?![\w'-])")
 _PHRASE = re.compile(rf"\{{[^}}]*\}}|\b(?:{'|'.join(PHRASES)})\b")
 _DROPPED = {"apostrophe": re.compile(r"\{[^}]*\}|(?<=\w)'(?=\w)"), "comma": re.compile(r"\{[^}]*\}|,(?= )")}
-"""what hurried people leave out, outside braces"""
+"""What hurried people leave out, outside braces."""
 
 
 def slip(dice: Dice, word: str) -> str:

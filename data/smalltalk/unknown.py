@@ -19,9 +19,9 @@ ITEMS["any"] = [
     *situations.SLOTS["xm"],
     *(english.plural(noun) for slot in ("xa", "xt", "xp", "xl", "xf") for noun in situations.SLOTS[slot]),
 ]
-"""what questions are about, by slot"""
+"""What questions are about, by slot."""
 GENERAL = 0.22
-"""probability of a reply that does not take up what was asked about"""
+"""Probability of a reply that does not take up what was asked about."""
 
 _SLOT = re.compile(r"<(\w+)>")
 

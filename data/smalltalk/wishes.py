@@ -16,7 +16,7 @@ from smalltalk.talk import Scene, Scenes, Talk
 
 _FILE = words.table(__file__)
 WEIGHTS = {"settings": 0.66, "talking": 0.66, "models": 0.66, "looking": 0.64, "program": 1.0}
-"""tables, and the weight of each of their topics"""
+"""Tables, and the weight of each of their topics."""
 
 
 class Wish(NamedTuple):

@@ -23,7 +23,7 @@ FURTHER: tuple[tuple[str, Lines], ...] = (
     ("and_backwards", LINES["backwards"]),
     ("their_letters", "(Yes|Right): <letters>."),
 )
-"""what follows a word that was spelled"""
+"""What follows a word that was spelled."""
 ALPHABET = "Here it is: a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z."
 NO_RHYME = tuple(word for word in words.EVERYDAY if word not in RHYMING and len(word) > 2)
 

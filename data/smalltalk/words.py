@@ -30,9 +30,9 @@ def named(entries: list[str]) -> dict[str, list[str]]:
 LISTS = named(table(__file__)["lists"])
 NAMES, SYLLABLES, NAME_ENDS = (LISTS[name] for name in ("names", "syllables", "name_ends"))
 ONSETS, VOWELS, CODAS = (LISTS[name] for name in ("onsets", "vowels", "codas"))
-"""beginnings, middles and ends of syllables, for words of any shape"""
+"""Beginnings, middles and ends of syllables, for words of any shape."""
 LONGEST_INVENTED = 9
-"""in letters"""
+"""In letters."""
 
 
 def invent(dice: Dice) -> str:
@@ -55,9 +55,9 @@ BOOKS, INSTRUMENTS, SUBJECTS, TOWNS = (LISTS[name] for name in ("books", "instru
 SEASONS, DAYS, MONTHS, JOBS = (LISTS[name] for name in ("seasons", "days", "months", "jobs"))
 THINGS, ADJECTIVES, VERBS = (LISTS[name] for name in ("things", "adjectives", "verbs"))
 EVERYDAY = Path(__file__).with_name("spelling.txt").read_text(encoding="utf-8").split()
-"""words to spell and to say back: those of this corpus, and more that people use often"""
+"""Words to spell and to say back: those of this corpus, and more that people use often."""
 TABLES, GROUPS = (named(table("fact_tables")[name]) for name in ("tables", "groups"))
-"""tables of small facts, mostly of `x=y`, and examples of kinds"""
+"""Tables of small facts, mostly of `x=y`, and examples of kinds."""
 
 
 @cache

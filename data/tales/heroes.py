@@ -30,7 +30,7 @@ PRONOUNS = {
     "we": ("us", "our", "ourselves"),
 }
 ONLY_ONE = ("first", "last", "smallest", "biggest", "oldest", "youngest")
-"""adjectives that need “the”"""
+"""Adjectives that need “the”."""
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,21 @@ class Hero:
     """Who a tale is about, and how it is called."""
 
     name: str
-    """what it is called after the first mention: “Emma”, “the dragon”, “my grandmother”, “I”"""
+    """What it is called after the first mention: “Emma”, “the dragon”, “my grandmother”, “I”."""
     he: str
-    """its pronoun, a key of `PRONOUNS`"""
+    """Its pronoun, a key of `PRONOUNS`."""
     who: tuple[str, ...]
-    """noun phrases of a first mention"""
+    """Noun phrases of a first mention."""
     a_who: tuple[str, ...] = ()
-    """noun phrases of a first mention after “there was”; empty if there are none"""
+    """Noun phrases of a first mention after “there was”; empty if there are none."""
     kinds: tuple[str, ...] = ()
-    """what a hero with a name is: “an elephant”"""
+    """What a hero with a name is: “an elephant”."""
     words: frozenset[str] = frozenset()
-    """nouns that nobody else in the tale may have"""
+    """Nouns that nobody else in the tale may have."""
     has_owner_form: bool = True
-    """whether a first mention may be possessive: “the king's hat”"""
+    """Whether a first mention may be possessive: “the king's hat”."""
     is_reserved: bool = False
-    """whether its name is reserved for the held-out split"""
+    """Whether its name is reserved for the held-out split."""
 
     @property
     def is_plural(self) -> bool:
@@ -157,7 +157,7 @@ NOUNS = (
     (8, "", ("he", "she", "it")),
     (12, "things", ("it",)),
 )
-"""weights of tables of nouns, and their pronouns; the one without a name is invented"""
+"""Weights of tables of nouns, and their pronouns; the one without a name is invented."""
 
 
 def a_noun(dice: Dice, *, held_out: bool) -> Hero:
@@ -238,7 +238,7 @@ HUMANS = (
     ("old woman", "her"), ("old man", "his"), ("king", "his"), ("queen", "her"), ("witch", "her"), ("boy", "his"),
     ("girl", "her"), ("farmer", "his"),
 )  # fmt: skip
-"""people in pairs, with their possessives"""
+"""People in pairs, with their possessives."""
 
 
 def a_pair(dice: Dice, *, held_out: bool) -> Hero:

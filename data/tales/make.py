@@ -15,7 +15,7 @@ from grammar import Dice
 from tales.telling import Tale
 
 SHORTEST, LONGEST = 50, 140
-"""length of a tale in words"""
+"""Length of a tale in words."""
 
 
 @cache

@@ -12,10 +12,10 @@ from tales.tables import table
 
 HELD_OUT_EVERY = 13
 HELD_OUT_NAMES = 0.4
-"""probability that a held-out tale has a name that is reserved for that split"""
+"""Probability that a held-out tale has a name that is reserved for that split."""
 
 HELPER_GROUPS = 8
-"""number of groups of helpers: with all in one, the likeliest would help in every greedy tale"""
+"""Number of groups of helpers: with all in one, the likeliest would help in every greedy tale."""
 MEETINGS = (
     "(Then|Just then|A little later|Soon|After a while) <helper> came (by|along|round the corner|down the road).",
     "On the way <name> met <helper>.",
@@ -29,22 +29,22 @@ QUESTIONS = (
     "",
 )
 FRAMES = {"plain": 46, "described": 22, "named": 5, "aged": 5, "feeling": 8, "spoken": 6, "owned": 2, "present": 6}
-"""kinds of first sentences, by how many of a hundred have them"""
+"""Kinds of first sentences, by how many of a hundred have them."""
 HABIT = re.compile(r"(?:lived|always|never|loved|liked|wore|worked|grew)\b")
 STATE = re.compile(
     r"(?:had (?:no|nobody|never|always|only)|was (?:always|not like|not afraid|<odd>)|never|did not (?:like|know how)"
     r"|could not <skill>)"
 )
-"""what a first sentence with “one day” cannot say"""
+"""What a first sentence with “one day” cannot say."""
 OPENING_SLOTS = re.compile(r"<([Oo]ne_day|[Pp]lace|spot|love|mood|age|item|item_a|seen)>")
 LINK = re.compile(r"^(?:But|Then)\b(?: then| soon)? ")
-"""what does not follow “But one day something happened.”"""
+"""What does not follow “But one day something happened.”."""
 EVENT = re.compile(r"^(?:But then|Just then|Then|Suddenly|That day|On the way home|But the next morning|That night)\b")
-"""beginnings of a problem that arises on one day"""
+"""Beginnings of a problem that arises on one day."""
 SEAM = re.compile(
     r"^(?:But then|Just then|Then|Suddenly|But soon|That day|On the way home|After a while|But after a while)\b,?"
 )
-"""beginnings of a problem that cannot follow a first sentence in which nothing happens"""
+"""Beginnings of a problem that cannot follow a first sentence in which nothing happens."""
 TOGETHER = {"they": "we", "They": "We", "them": "us", "their": "our"}
 
 
@@ -67,7 +67,7 @@ class Tale:
         both = [helper, hero.name] if hero.he == "I" else [hero.name, helper]
         self.values["both"] = "all of us" if hero.he == "we" else " and ".join(both)
         self.happens = False
-        """whether the first sentence tells what somebody did, and not only who it was"""
+        """Whether the first sentence tells what somebody did, and not only who it was."""
         self.paragraphs: list[str] = []
 
     def draw_helper(self) -> None:

@@ -59,7 +59,7 @@ class Example(NamedTuple):
     """An answer to learn from."""
 
     ids: Sequence[int]
-    """of the prompt and of the answer"""
+    """Ids of the prompt and of the answer."""
     length: int
     """Number of tokens of the answer."""
     source: Sequence[int] | None = None

@@ -28,9 +28,9 @@ class _Node:
     def __init__(self) -> None:
         self.children: dict[int, _Node] = {}
         self.logprob = 0.0
-        """of this token after those before it"""
+        """Log-probability of this token after those before it."""
         self.top_logprobs: tuple[tuple[int, float], ...] = ()
-        """of what may follow"""
+        """Those of what may follow."""
 
     def add(self, ids: Sequence[int]) -> None:
         """Add the tokens that follow this one."""

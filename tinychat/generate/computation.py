@@ -24,7 +24,7 @@ class Matrix:
 
     name: str
     values: "Tensor"
-    """[rows, columns]"""
+    """[rows, columns]."""
     rows: Labels = ()
     columns: Labels = ()
     weight: str = ""

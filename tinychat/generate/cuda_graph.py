@@ -58,7 +58,7 @@ class GraphReplayer:
 
     def __init__(self, model: Transformer, capture: Capture) -> None:
         self.failure = ""
-        """why steps cannot be captured; empty as long as they can"""
+        """Why steps cannot be captured; empty as long as they can."""
         self._model, self._capture = model, capture
         self._arrangement: tuple[KVCache, EncoderOutput | None, tuple[float | None, ...]] | None = None
         self._steps_waited = 0

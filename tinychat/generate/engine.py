@@ -87,21 +87,21 @@ class Head:
     """A summary of one attention head: weights are averaged over all queries but the first ones of a sequence."""
 
     first: float
-    """weight on the first token"""
+    """Weight on the first token."""
     entropy: float
-    """of a query's weights, in bits"""
+    """Entropy of a query's weights, in bits."""
     cells: tuple[tuple[float, ...], ...]
-    """[rows][columns], all queries: neighbouring keys are summed to a column, neighbouring queries averaged to a row"""
+    """[rows][columns], all queries: neighbouring keys are summed to a column, neighbouring queries averaged."""
     previous: float = 0.0
-    """weight on the token before; this and the fields below are for self-attention only"""
+    """Weight on the token before; this and the fields below are for self-attention only."""
     itself: float = 0.0
-    """weight on the query's own token"""
+    """Weight on the query's own token."""
     same: float = 0.0
-    """weight on earlier tokens equal to the query's, over the queries that have any"""
+    """Weight on earlier tokens equal to the query's, over the queries that have any."""
     followed: float = 0.0
-    """weight on the tokens after those: high for an induction head (Olsson et al. 2022)"""
+    """Weight on the tokens after those: high for an induction head (Olsson et al. 2022)."""
     distance: float = 0.0
-    """mean distance back, in tokens"""
+    """Mean distance back, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,15 @@ class LensRow:
     """The next token as one part of a model predicts it."""
 
     part: str
-    """`embeddings`, `layer 1` and so on; then `counts`, `matches` and `mixture`, if the model mixes these"""
+    """`embeddings`, `layer 1` and so on; then `counts`, `matches` and `mixture`, if the model mixes these."""
     likeliest: tuple[tuple[int, float], ...]
-    """ids and probabilities; empty if the part predicts nothing"""
+    """Ids and probabilities; empty if the part predicts nothing."""
     probability: float
-    """of the token in question"""
+    """Probability of the token in question."""
     rank: int
-    """of that token; 1 is the likeliest"""
+    """Rank of that token; 1 is the likeliest."""
     share: float | None = None
-    """of the part in the mixture; None if it is not a component of one"""
+    """Share of the part in the mixture; None if it is not a component of one."""
 
 
 class Engine(Protocol):

@@ -46,9 +46,9 @@ class PromptEncoder:
     tokenizer: Tokenizer
     context_length: int
     template: ConversationTemplate | None = None
-    """of a chat model; None in other modes"""
+    """Template of a chat model; None in other modes."""
     source_tokenizer: Tokenizer | None = None
-    """of the encoder that reads prompts, in an encoder-decoder model; None in others"""
+    """Tokenizer of the encoder that reads prompts, in an encoder-decoder model; None in others."""
     more_end_ids: frozenset[int] = frozenset()
     """Ids that end an answer, beside those that the template names."""
 

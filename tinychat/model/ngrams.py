@@ -78,9 +78,9 @@ class NGrams(nn.Module):
         self.share = nn.Linear(config.d_model, 1)  # logit of the layers' share in the mixture
         self.strength = nn.Linear(config.d_model, levels)  # log α of each level
         self.variety = nn.Parameter(torch.zeros(levels))
-        """growth of log α with the log of the number of different followers (Witten, Bell 1991)"""
+        """Growth of log α with the log of the number of different followers (Witten, Bell 1991)."""
         self.recency = nn.Parameter(torch.zeros(len(CONTEXT_LENGTHS), MAX_RECENT))
-        """log of what an occurrence in the context counts, the newest first"""
+        """Log of what an occurrence in the context counts, the newest first."""
         self.evidence = nn.Linear(2 * levels, EVIDENCE_WIDTH)  # of how much was counted
         self.correction = nn.Linear(EVIDENCE_WIDTH, levels + 1, bias=False)  # of strengths and share
         powers = torch.tensor([self.vocab_size**digit for digit in range(self.longest)], dtype=torch.long)
@@ -91,7 +91,7 @@ class NGrams(nn.Module):
         )
         self.fold_tables: CountTable | None = None  # counts without each of the folds, in training
         self.holds_share = False
-        """whether training leaves the layers' share as it is"""
+        """Whether training leaves the layers' share as it is."""
         self.initialize()
 
     def initialize(self) -> None:

@@ -162,7 +162,7 @@ class Stack(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layer))
         self.compiled: list[Callable[..., Tensor]] = []
-        """the blocks as training runs them; empty where they are not compiled"""
+        """The blocks as training runs them; empty where they are not compiled."""
         self.norm = make_norm(config, config.d_model) if config.final_norm and config.norm_position == "pre" else None
 
     def embed(self, ids: Tensor, padded_ids: Tensor, positions: Tensor) -> Tensor:

@@ -34,9 +34,9 @@ class IdFile:
 
     path: Path
     ids: Ids
-    """[N], of all documents: a memory map, read-only"""
+    """[N], of all documents: a memory map, read-only."""
     ends: npt.NDArray[np.int64]
-    """[D], the position in the ids where each document ends: a memory map, read-only"""
+    """[D], the position in the ids where each document ends: a memory map, read-only."""
 
 
 def encode_corpus(

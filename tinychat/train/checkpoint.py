@@ -27,11 +27,11 @@ MAX_CHECKPOINTS = 2
 FORMAT = 2
 """Increased when runs count n-grams otherwise: weights of a checkpoint go with the counts of their text."""
 PUBLISH_INTERVAL = 5.0
-"""minimum seconds between two publications that nobody asked for"""
+"""Minimum seconds between two publications that nobody asked for."""
 MAX_PUBLISH_FRACTION = 0.01
-"""maximum fraction of the time that publishing unasked takes, and that snapshots take"""
+"""Maximum fraction of the time that publishing unasked takes, and that snapshots take."""
 SNAPSHOT_ALLOWANCE = 0.2
-"""seconds that snapshots may take beyond that fraction, since most changes at the beginning"""
+"""Seconds that snapshots may take beyond that fraction, since most changes at the beginning."""
 MAX_SNAPSHOTS = 8
 
 
@@ -41,42 +41,42 @@ class State:
 
     step: int = 0
     seconds: float = 0.0
-    """seconds of training, including those before a resumption"""
+    """Seconds of training, including those before a resumption."""
     available: float | None = None
-    """time limit in seconds, for training and what follows it; None without a limit"""
+    """Time limit in seconds, for training and what follows it; None without a limit."""
     weights: "dict[str, Tensor]" = field(default_factory=dict)
     optimizers: list[dict[str, Any]] = field(default_factory=list)
     best_weights: "dict[str, Tensor]" = field(default_factory=dict)
-    """weights with the lowest validation loss; empty before the first evaluation"""
+    """Weights with the lowest validation loss; empty before the first evaluation."""
     best_loss: float = float("inf")
     best_tokens: int = 0
     best_accuracy: float | None = None
     best_step: int = -1
     evaluated_step: int = -1
     evaluated_at: float = 0.0
-    """seconds of training at the end of the last evaluation"""
+    """Seconds of training at the end of the last evaluation."""
     evaluations: int = 0
     eval_windows: int = 0
-    """number of windows of each evaluation during training"""
+    """Number of windows of each evaluation during training."""
     val_fraction: float = 1.0
-    """fraction of the text held out that measures the model"""
+    """Fraction of the text held out that measures the model."""
     step_seconds: float = 0.0
-    """running average of the seconds of a step"""
+    """Running average of the seconds of a step."""
     lr_scale: float = 1.0
-    """multiplier of learning rates: less than 1 after the loss became NaN or infinite"""
+    """Multiplier of learning rates: less than 1 after the loss became NaN or infinite."""
     start_loss: float | None = None
-    """loss of the model that the run started from (`--from`), in the final evaluation's measure; None without one"""
+    """Loss of the model that the run started from (`--from`), in the final evaluation's measure; None without one."""
     start_tokens: int = 0
     start_accuracy: float | None = None
     counted_tokens: int = 0
-    """tokens of the text whose n-grams are counted, at most: the same in all sittings of a run"""
+    """Tokens of the text whose n-grams are counted, at most: the same in all sittings of a run."""
     keeps_counts: bool = False
-    """whether the n-gram counts of that model are kept beside those of the text"""
+    """Whether the n-gram counts of that model are kept beside those of the text."""
     length: dict[str, float] = field(default_factory=dict)
-    """length of the run in its recipe; if the recipe's is another by now, the run is extended when it resumes"""
+    """Length of the run in its recipe; if the recipe's is another by now, the run is extended when it resumes."""
     is_done: bool = False
     grad_accum_steps: int = 1
-    """micro-batches of a step: more than in the recipe if memory ran out"""
+    """Micro-batches of a step: more than in the recipe if memory ran out."""
     fingerprint: str = ""
 
 

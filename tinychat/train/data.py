@@ -144,7 +144,7 @@ class TrainingText:
     is_known: bool = False
     """Whether that model was trained on this text, or on a part of the mix."""
     _characters_per_token: dict[int, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """what was counted already, by context length"""
+    """What was counted already, by context length."""
 
     def with_less_validation(self, fraction: float) -> "TrainingText":
         """Return this text with only a fraction of what is held out as validation splits; the rest is left out."""

@@ -34,9 +34,9 @@ from tinychat.train.recipe import Recipe
 logging.getLogger("torch.distributed.tensor._collective_utils").setLevel(logging.ERROR)
 
 TIMEOUT = timedelta(minutes=30)
-"""time that a process waits for one that does not answer; the leader may be evaluating meanwhile"""
+"""Time that a process waits for one that does not answer; the leader may be evaluating meanwhile."""
 KEPT_ALIVE: list[object] = []
-"""closed connections, kept from being destructed: the destructor may deadlock with one of torch's threads"""
+"""Closed connections, kept from being destructed: the destructor may deadlock with one of torch's threads."""
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
 
 

@@ -22,17 +22,17 @@ from tinychat.atomic import atomic_write
 from tinychat.events import Evaluated, Event, LineReader, Planned, Sampled, Stepped, to_json
 
 MAX_CURVE_POINTS = 400
-"""maximum number of points of a saved training curve"""
+"""Maximum number of points of a saved training curve."""
 SMOOTHING_FRACTION = 0.05
-"""fraction of a run over which training loss is averaged"""
+"""Fraction of a run over which training loss is averaged."""
 MIN_RISE, MIN_EVALUATIONS = 0.005, 3
-"""relative rise of validation loss above its minimum, and number of evaluations that show it, that count as overfitting
-rather than as noise, or as the unrest of the first steps"""
+"""Relative rise of validation loss above its minimum, and number of evaluations that show it, that count as overfitting
+rather than as noise, or as the unrest of the first steps."""
 
 STOP_SECONDS = 2.0
-"""seconds from a request to stop until a trainer that still reads or plans is ended"""
+"""Seconds from a request to stop until a trainer that still reads or plans is ended."""
 WATCH_INTERVAL = 0.25
-"""seconds between two looks for such a request"""
+"""Seconds between two looks for such a request."""
 
 Points = Sequence[tuple[float, float]]
 """(step, loss) pairs in the order of steps"""
@@ -159,7 +159,7 @@ class Curves:
 
     training: list[tuple[float, float]] = field(default_factory=list)
     validation: list[tuple[float, float]] = field(default_factory=list)
-    """loss on the validation split, or on the training text if there is none"""
+    """Loss on the validation split, or on the training text if there is none."""
     has_validation_split: bool = True
 
     def update(self, event: Event) -> None:

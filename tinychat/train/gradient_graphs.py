@@ -30,7 +30,7 @@ class GradientGraphs:
         self, parameters: Sequence[nn.Parameter], device: torch.device, capture: Capture | None = None
     ) -> None:
         self.failure = ""
-        """why passes cannot be captured; empty as long as they can"""
+        """Why passes cannot be captured; empty as long as they can."""
         self._parameters, self._device = parameters, device
         self._capture = capture or partial(capture_graph, pool=torch.cuda.graph_pool_handle())
         self._seen: set[Hashable] = set()

@@ -71,19 +71,19 @@ from tinychat.train.sizes import check_architecture
 from tinychat.untrusted import call_module, expand_home, replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
-"""fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
+"""Fields of the architecture that a base model's weights do not depend on; the context length may only shrink."""
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps", "log")
-"""recipe fields that any resumed run may change, as they affect how a step is computed or logged but not its result"""
+"""Recipe fields that any resumed run may change, as they affect how a step is computed or logged but not its result."""
 OUT_OF_MEMORY = 77
-"""exit code of a worker that ran out of memory"""
+"""Exit code of a worker that ran out of memory."""
 DETECTION_SECONDS, EXIT_SECONDS = 10.0, 2.0
-"""seconds for the leader to notice by itself that a worker is gone, and for a worker to exit"""
+"""Seconds for the leader to notice by itself that a worker is gone, and for a worker to exit."""
 POLL_INTERVAL = 0.5
-"""seconds between two checks on other processes"""
+"""Seconds between two checks on other processes."""
 OUT_OF_MEMORY_REMEDY = (
     "go on in smaller parts, --resume NAME --grad-accum-steps 2, 4 or 8, or with a shard each, --strategy fsdp"
 )
-"""remedy for a run of several processes that ran out of memory"""
+"""Remedy for a run of several processes that ran out of memory."""
 WORKER_LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 
 

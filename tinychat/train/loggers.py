@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lightning_fabric.loggers.logger import Logger
 
 SAVE_INTERVAL = 5.0
-"""seconds after which figures are written to disk, for tools that follow a run"""
+"""Seconds after which figures are written to disk, for tools that follow a run."""
 EVALUATION_NAMES = {"val": "val", "train": "evaluated_train"}
-"""prefixes of evaluations, by split; `train_loss` is that of the steps"""
+"""Prefixes of evaluations, by split; `train_loss` is that of the steps."""
 
 
 def _open_tensorboard(folder: Path) -> "Logger":

@@ -29,19 +29,19 @@ from tinychat.train.recipe import Budget, lr_factor
 from tinychat.train.step import Learner
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
-"""seconds of training before the first checkpoint, and between two checkpoints"""
+"""Seconds of training before the first checkpoint, and between two checkpoints."""
 MAX_SAVE_FRACTION, MAX_EVALUATION_FRACTION = 0.02, 0.03
-"""maximum fraction of the time that checkpoints and evaluations take"""
+"""Maximum fraction of the time that checkpoints and evaluations take."""
 MAX_EVALUATIONS = 10
-"""maximum number of evaluations of a run with a time limit"""
+"""Maximum number of evaluations of a run with a time limit."""
 FIRST_REPORT_INTERVAL, LATER_REPORT_INTERVAL = 0.25, 1.0
-"""seconds between two reports: at the beginning, and later"""
+"""Seconds between two reports: at the beginning, and later."""
 COMMAND_INTERVAL = 0.1
-"""seconds between two polls of the control file"""
+"""Seconds between two polls of the control file."""
 MIN_SAMPLE_SECONDS = 0.1
-"""time below which no sample is begun"""
+"""Time below which no sample is begun."""
 MIN_LR_SCALE = 0.25
-"""lowest multiplier of learning rates: halved from 1 at each return to a checkpoint"""
+"""Lowest multiplier of learning rates: halved from 1 at each return to a checkpoint."""
 
 
 class Diverged(Exception):
@@ -82,10 +82,10 @@ class Loop:
         self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = self._first_state(plan.step_seconds)
-        """current state; its weights and optimizer states are filled in when it is saved"""
+        """Current state; its weights and optimizer states are filled in when it is saved."""
         self.ending = plan.make_ending()
         self.kept_start: Transformer | None = None
-        """the model that the run started from, once `evaluate_best` has found it to be the best"""
+        """The model that the run started from, once `evaluate_best` has found it to be the best."""
         self._evaluation_seconds = self._last_step_seconds = 0.0
         self._saved_at, self._save_seconds, self._save_failed = FIRST_SAVE - SAVE_INTERVAL, 0.0, False
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)

@@ -20,7 +20,7 @@ from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 
 BF16_MIN_SPEEDUP = 1.3
-"""speed-up over f32 at a matrix product from which bf16 is used; without hardware support it is many times slower"""
+"""Speed-up over f32 at a matrix product from which bf16 is used; without hardware support it is many times slower."""
 TIMED_STEPS = 3
 STATM = Path("/proc/self/statm")
 

@@ -17,7 +17,7 @@ from tinychat.train.report import format_samples, report
 
 LIBRARIES = ("torch", "lightning-fabric", "tokenizers", "numpy")
 CARD_ROWS = ("start", "overfits", "mixture", "copies", "time")
-"""rows of the final report that go on the card, which words the others itself"""
+"""Rows of the final report that go on the card, which words the others itself."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Figures:
     before the first evaluation"""
     curve: dict[str, Any]
     ended: Ended | None = None
-    """last event of the run; None while it goes on"""
+    """Last event of the run; None while it goes on."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tinychat.textutil import count, duration, percent, quote
 from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 SLIGHT_GAP = 0.1
-"""relative gap between validation and training loss above which the model overfits a little"""
+"""Relative gap between validation and training loss above which the model overfits a little."""
 
 
 def report(ended: Ended) -> Iterator[tuple[str, str]]:
@@ -129,23 +129,23 @@ class RunSummary:
 
     name: str
     state: str
-    """at work, done, stopped, failed, interrupted, or damaged: its recipe has a bad value, or no events can be read"""
+    """At work, done, stopped, failed, interrupted, or damaged: its recipe has a bad value, or no events can be read."""
     step: int
     steps: int
-    """total number of steps, estimated for a run with a time limit; number of steps done if the run is over"""
+    """Total number of steps, estimated for a run with a time limit; number of steps done if the run is over."""
     parameters: int | None
     loss: float | None
-    """loss in nats per token on that split: of the model, or the lowest so far"""
+    """Loss in nats per token on that split: of the model, or the lowest so far."""
     split: str
-    """what the loss is of: val, or train where nothing was held out"""
+    """What the loss is of: val, or train where nothing was held out."""
     is_provisional: bool
-    """whether that is of a part of the split only"""
+    """Whether that is of a part of the split only."""
     accuracy: float | None
     tokens_per_second: float | None
-    """average over the steps, without evaluations and checkpoints"""
+    """Average over the steps, without evaluations and checkpoints."""
     seconds: float
     remaining: float | None
-    """estimated seconds left; None if the run is not at work, or has taken no step since it began or went on"""
+    """Estimated seconds left; None if the run is not at work, or has taken no step since it began or went on."""
     recipe: Mapping[str, Any]
 
 

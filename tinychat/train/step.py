@@ -58,7 +58,7 @@ class Learner:
         self.config, self.recipe, self._ngram_folds, self._initial_weights = config, recipe, ngram_folds, weights
         self.earlier_counts = earlier_counts
         self.grad_accum_steps = recipe.grad_accum_steps
-        """micro-batches of a step; doubled when memory runs out"""
+        """Micro-batches of a step; doubled when memory runs out."""
         torch.manual_seed(recipe.seed)
         self._module = Transformer(config)
         if self._module.ngrams is not None and ngram_folds is not None:
@@ -73,11 +73,11 @@ class Learner:
         wrapped = self.fabric.setup_optimizers(*self.optimizers)
         self._wrapped_optimizers = wrapped if isinstance(wrapped, tuple) else (wrapped,)
         self.graphs: GradientGraphs | None = None
-        """of the passes, on a single GPU"""
+        """Graphs of the passes, on a single GPU."""
         if self.fabric.device.type == "cuda" and self.group.size == 1:
             self.graphs = GradientGraphs(list(self._module.parameters()), self.fabric.device)
         self.learning_rate, self.gradient_norm = 0.0, torch.zeros(())
-        """those of the last step; the norm is that before clipping"""
+        """Those of the last step; the norm is that before clipping."""
         if weights is not None:
             names = [f"ngrams.{name}" for name in COUNT_BUFFERS]
             counted = {name: values for name, values in self._module.state_dict().items() if name in names}

@@ -47,13 +47,13 @@ from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 
 MIN_AVAILABLE_SECONDS = 1.0
-"""seconds from the first step to the end of a run that are needed for anything to be learned"""
+"""Seconds from the first step to the end of a run that are needed for anything to be learned."""
 MIN_RECOVERY = 1.6
-"""speed-up of steps since they were timed from which the run is planned anew"""
+"""Speed-up of steps since they were timed from which the run is planned anew."""
 HALF_PRECISION_PARAMETERS = 5_000
-"""number of parameters from which the model is saved in f16, which hardly changes its loss"""
+"""Number of parameters from which the model is saved in f16, which hardly changes its loss."""
 TIMED_WINDOWS = (2, 8, 8)
-"""windows or documents of the evaluations that are timed before the first step"""
+"""Windows or documents of the evaluations that are timed before the first step."""
 MIN_TRAINED_WINDOWS = 8
 """Windows of the training text below which its loss is not measured: a few say nothing of all of it."""
 TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 8_192, 8
@@ -97,7 +97,7 @@ class Trainer:
     group: ProcessGroup
     report: Callable[[Event], None]
     started: float
-    """`time.monotonic()` when the person gave the command"""
+    """`time.monotonic()` when the person gave the command."""
 
     def train(self, recipe: Recipe, control: Control, state: State | None) -> None:
         """Train from a checkpoint or the beginning to the end, or until stopped; then evaluate, save and report."""
