@@ -29,7 +29,7 @@ CORPORA = {
     "tales": Corpus("tales.make", ".jsonl", 60_000, 1_000),
     "fables": Corpus("fables.make", ".txt", 150, 30),
     "phrases": Corpus("phrases.make", ".tsv", 600_000, 2_000),
-    "phrases-es-en": Corpus("phrases.back", ".tsv", 400_000, 2_000),
+    "phrases-es-en": Corpus("phrases.back", ".tsv", 600_000, 2_000),
 }
 
 

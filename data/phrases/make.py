@@ -37,11 +37,11 @@ from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN
 HERE = Path(__file__).resolve().parent
 SUITES = ("everyday.jsonl", "everyday-kept.jsonl")
 COPIED = re.compile(r"[A-Z]-?\d|\d[A-Z]|@")
-"""codes and addresses, whose letters matter"""
+"""Codes and addresses, whose letters matter."""
 ADDRESSED = re.compile(r", \w+(?=[.?!]*$)")
-"""the name of who is addressed, at the end of a sentence"""
+"""The name of who is addressed, at the end of a sentence."""
 DOUBLED = re.compile(r"\b(\w+) \1\b")
-"""a word twice, where two parts of a sentence do not go together"""
+"""A word twice, where two parts of a sentence do not go together."""
 
 PARTS: tuple[tuple[float, Frames], ...] = (
     (
@@ -60,16 +60,16 @@ PARTS: tuple[tuple[float, Frames], ...] = (
     (16.0, objects.FRAMES),
     (17.0, patterns.FRAMES),
 )
-"""shares of the corpus, and the frames that they are drawn from"""
+"""Shares of the corpus, and the frames that they are drawn from."""
 HELD_OUT_NAMES = frozenset(HELD_OUT_MEN + HELD_OUT_WOMEN)
 SHARES = [share for share, _ in PARTS]
 WEIGHTS = [[weight for weight, _ in frames] for _, frames in PARTS]
-WRITTEN = 0.35
-"""probability that a sentence for training is one of those written one by one, unless it has come already"""
+WRITTEN = 0.42
+"""Probability that a sentence for training is one of those written one by one, unless it has come already."""
 WITHOUT_CONTRACTIONS = 0.25
-"""probability that a written sentence comes without its contractions"""
+"""Probability that a written sentence comes without its contractions."""
 WITHOUT_APOSTROPHES = 0.3
-"""probability that a sentence as people type it has no apostrophes"""
+"""Probability that a sentence as people type it has no apostrophes."""
 
 
 @cache
@@ -78,8 +78,10 @@ def kept_apart() -> frozenset[str]:
     return frozenset(map(plain, asked(SUITES)))
 
 
-def _is_kept_apart(sentence: str) -> bool:
-    return not kept_apart().isdisjoint((plain(sentence), plain(ADDRESSED.sub("", sentence))))
+def _is_kept_apart(text: str) -> bool:
+    """Return whether a text, or a sentence of it, is one of the suites', whoever is addressed."""
+    texts = (text, *re.split(r"(?<=[.?!]) ", text))
+    return not kept_apart().isdisjoint(plain(form) for one in texts for form in (one, ADDRESSED.sub("", one)))
 
 
 @cache

@@ -136,7 +136,7 @@ def attention(home: Path) -> None:
     session.wait(lambda text: "\n→\n" in text)
     session.type("My little brother wants to sell the old house." + ENTER)
     session.wait(lambda text: "stop: end of text" in text)
-    session.type(CLEAR + "/attention 2 4 cross" + ENTER)
+    session.type(CLEAR + "/attention 2 3 cross" + ENTER)
     session.wait(lambda text: "more weight" in text and has_toolbar(text))
     session.picture("attention")
     session.close()

@@ -11,7 +11,7 @@ MAX_BYTES = 40_000
 WORDS = {
     "first-minute": ["tinychat 0.1", "› hello there", "⟨temp 0.7⟩", "tok/s · stop: end of turn"],
     "why": ["/why", "surprisal", "before sampling", "after temp", "▇▇"],
-    "attention": ["/attention 2 4 cross", "quiere", "% or more"],
+    "attention": ["/attention 2 3 cross", "quiere", "% or more"],
     "training": ["loss", "tok/s", "learning rate", "sample at step", "◆ val", "q stop and keep"],
 }
 
