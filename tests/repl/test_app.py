@@ -56,6 +56,8 @@ def test_a_question_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert confirms(Question("remove it?", Message, ""), Screen().terminal(dumb=True))
 
 
+# --- automatic saving ---
+
 NOON = datetime(2026, 11, 21, 12)
 
 
