@@ -48,16 +48,16 @@ def test_each_sentence_is_written_properly_and_once(written: ModuleType) -> None
             assert not re.match(r"\W*[a-záéíóúñ]", side), side
         assert spanish.count("¿") == spanish.count("?"), spanish
         assert spanish.count("¡") == spanish.count("!"), spanish
-    assert len(pairs) == 53_839
+    assert len(pairs) == 86_316
     assert max(Counter(spanish for _, spanish in pairs).values()) == 1
 
 
-def test_the_english_is_written_as_that_of_the_grammar(written: ModuleType) -> None:
-    american = re.compile(
-        r"\b(?:apartment|movie|elevator|neighbor|color|favorite|soccer|vacation|cookie|sidewalk|theater|gray)s?\b",
-        re.IGNORECASE,
-    )
-    assert [pair for pair in written.pairs() if american.search(pair.english)] == []
+@pytest.mark.parametrize(
+    "word", ["apartment", "movie", "neighbor", "color", "favorite", "soccer", "vacation", "cookie"]
+)
+def test_words_of_america_are_there_too(written: ModuleType, word: str) -> None:
+    """So that `translate` knows them: the grammar writes flat, film, neighbour."""
+    assert sum(word in re.findall(r"\w+", pair.english.lower()) for pair in written.pairs()) >= 10
 
 
 def test_a_sentence_comes_as_it_is_written(draw: Draw) -> None:
