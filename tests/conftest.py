@@ -18,8 +18,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Each of the hundreds of processes that the tests start would compile the package anew, and pytest all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# A background job of a shell ignores Ctrl-C, and so would all programs that its tests start.
+# A background job of a shell ignores Ctrl-C and Ctrl-\, and so would all programs that its tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 SANITIZED_KERNEL = "SANITIZED_KERNEL"
 """Environment variable with the path of a library to test instead of the compiled one."""
