@@ -30,7 +30,6 @@ def test_replaces_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_text() == "new"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     path, link = tmp_path / "f", tmp_path / "link"
     link.symlink_to(path)
@@ -81,7 +80,6 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text() == "new"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="what a killed process left is only found there")
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys; from tinychat.atomic import atomic_folder\n"

@@ -160,7 +160,6 @@ def test_a_text_that_is_not_there(
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are no named pipes")
 @pytest.mark.parametrize("source", ["-", "pipe", "pipe:2", "/dev/zero"])
 def test_no_stream_that_a_model_names_is_read(talk: Talk, tmp_path: Path, source: str) -> None:
     os.mkfifo(tmp_path / "pipe")

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -139,7 +138,6 @@ def test_a_failing_generator_is_an_error(tmp_path: Path, own: Dataset) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no signal tells how a program ended")
 def test_a_generator_that_ctrl_c_ends_has_not_failed(tmp_path: Path, own: Dataset) -> None:
     with pytest.raises(Interrupted, match="own was not made: it was stopped"):
         registry.generate("own", tmp_path / "cache" / "own", seed=12)

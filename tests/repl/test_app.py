@@ -1,7 +1,6 @@
 """What the loop of the REPL says and asks, and conversations that are saved automatically."""
 
 import json
-import os
 import signal
 import stat
 from collections.abc import Callable
@@ -95,7 +94,6 @@ def test_each_conversation_is_a_file_that_grows_with_each_answer(session: Sessio
     }
 
 
-@pytest.mark.skipif(os.name != "posix", reason="files have no modes")
 def test_only_the_owner_can_read_a_saved_conversation(session: Session, autosave: Autosave) -> None:
     ask(session, autosave, "one")
     ask(session, autosave, "two")

@@ -1,6 +1,5 @@
 """The prompt: marks, keys, history; and the REPL in plain lines."""
 
-import os
 import re
 import stat
 from collections.abc import Callable
@@ -104,7 +103,6 @@ def test_the_history_file_is_created_when_needed(ask: Callable[..., str], tmp_pa
     assert list(QuietHistory(tmp_path / "new" / "history").load_history_strings()) == ["one\ntwo"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 def test_the_history_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "history"
     QuietHistory(path).append_string("one")
