@@ -268,7 +268,7 @@ def prefer(info: ModelInfo, folder: Path, epochs: float, seed: int) -> None:
         "messages": len(judged), "pairs": len(pairs), "kept_right": kept_right, "steps": steps, "batch_size": PAIRS, "beta": BETA,
         "liked_weight": LIKED_WEIGHT, "conversations": CONVERSATIONS, "seed": seed, **rates,
     }  # fmt: skip
-    made = replace(info, folder=folder, name=folder.name)
+    made = replace(info, folder=folder)
     save_model(made, model.state_dict(), tokenizer, training=training, card=read_card(info.folder))
 
 

@@ -21,7 +21,7 @@ SHARES = {
     "a name, 2 turns later": 0.85, "a favourite, 2 turns later": 0.92,
     "a name, 4 turns later": 0.8, "a favourite, 4 turns later": 0.8,
     "what was said, by its words": 0.5, "what was said, in other words": 0.28,
-    "unknown, said so": 0.67, "known, not refused": 0.95, "well formed": 0.97,
+    "unknown, said so": 0.62, "known, not refused": 0.95, "well formed": 0.97,
 }  # fmt: skip
 """the least share of each group of checks that a chat is to pass; for sums and the unknown the aim is 0.8"""
 TALES = {"hero at the end": 0.92, "right pronoun": 0.95, "no loop": 0.99, "well formed": 0.99}
