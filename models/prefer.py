@@ -12,6 +12,7 @@ import argparse
 import math
 import random
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +23,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tinychat.store import paths
 from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Message
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import IGNORED, Transformer
+from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_card, read_info, read_tokenizers, read_training, save_model
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -61,6 +62,7 @@ MAX_REPLY = 60
 """Tokens of a reply that are read."""
 REPORT_INTERVAL = 50
 """Steps."""
+NAMES = ("pairs right", "loss", "preferred, nats per token", "corpus, nats per token")
 
 
 @dataclass(frozen=True)
@@ -157,15 +159,15 @@ def reply_scores(model: Transformer, ids: Tensor, targets: Tensor) -> Tensor:
 def preference_loss(scores: Tensor, before: Tensor) -> Tensor:
     """Return the loss of pairs from the log-probabilities [2B] of preferred replies and worse ones, a scalar.
 
-    −log σ(β · (how much likelier than `before`, of the same shape, the preferred reply is, less that of the worse one)):
-    Rafailov et al. 2023, eq. 7.
+    −log σ(β · (how much likelier than `before` [2B] the preferred reply is, less that of the worse one)): Rafailov et
+    al. 2023, eq. 7.
     """
     preferred, worse = (scores - before).chunk(2)
     return -F.logsigmoid(BETA * (preferred - worse)).mean()
 
 
 def rising(scores: Tensor, before: Tensor) -> Tensor:
-    """Return the fraction of pairs whose preferred reply has gained on the worse one; arguments as `preference_loss`."""
+    """Return the fraction of pairs whose preferred reply has gained on the worse one; see `preference_loss`."""
     preferred, worse = (scores - before).chunk(2)
     return (preferred > worse).float().mean()
 
@@ -217,24 +219,13 @@ def encode_pairs(judged: Sequence[Judged], info: ModelInfo, seed: int) -> list[P
     ]
 
 
-def prefer(info: ModelInfo, folder: Path, epochs: float, seed: int) -> None:
-    """Train a model on all judged replies, and write the result."""
-    model, tokenizer, template = load_model(info), read_tokenizers(info)[0], info.template
-    assert isinstance(template, ChatTemplate)
-    judged = [place for file in sorted(JUDGED.glob("*.txt")) for place in read_judged(file.read_text(encoding="utf-8"))]
-    kept = [*read_judged(KEPT.read_text(encoding="utf-8"))]
-    pairs = encode_pairs(judged, info, seed)
-    began = time.monotonic()
-    preferences, of_kept = (Preferences(model, some) for some in (pairs, encode_pairs(kept, info, seed)))
-    steps = max(1, round(epochs * len(pairs) / PAIRS))
-    print(f"{len(judged):,} messages, {len(pairs):,} pairs, {steps:,} steps; read in {time.monotonic() - began:.0f} s")
-    rates = {"learning_rate": LEARNING_RATE, "embedding_learning_rate": EMBEDDING_LEARNING_RATE, "precision": "bf16"}
-    recipe = load_recipe("smalltalk").merged({**rates, "seed": seed})
-    conversations = corpus_batches(recipe, template, tokenizer, model.config.context_length)
+def learn(
+    model: Transformer, preferences: Preferences, conversations: Batches, recipe: Recipe, steps: int
+) -> Iterator[Tensor]:
+    """Take steps; yield of each the fraction of pairs that rise, and three losses: see `NAMES`, [4]."""
     optimizers = make_optimizers(model, recipe)
     model.train()
-    began, totals = time.monotonic(), torch.zeros(4)
-    for step, (ids, targets, before) in enumerate(preferences.batches(steps, seed), 1):
+    for step, (ids, targets, before) in enumerate(preferences.batches(steps, recipe.seed), 1):
         set_learning_rate(optimizers, min(1.0, step / WARMUP, (steps - step + 1) / (DECAY * steps)))
         scores = reply_scores(model, ids, targets)
         loss, half = preference_loss(scores, before), len(ids) // 2
@@ -248,28 +239,59 @@ def prefer(info: ModelInfo, folder: Path, epochs: float, seed: int) -> None:
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
-        right = rising(scores.detach(), before)
-        totals += torch.stack([right, loss.detach(), liked.detach(), of_corpus.detach()])
-        if step % REPORT_INTERVAL == 0 or step == steps:
-            means = totals / (step % REPORT_INTERVAL or REPORT_INTERVAL)
-            names = ("pairs right", "loss", "preferred, nats per token", "corpus, nats per token")
-            figures = " · ".join(f"{name} {value:.3f}" for name, value in zip(names, means.tolist(), strict=True))
-            print(f"step {step:,} of {steps:,} · {time.monotonic() - began:,.0f} s · {figures}", flush=True)
-            totals.zero_()
+        yield torch.stack([rising(scores, before), loss, liked, of_corpus]).detach()
     model.eval()
-    with torch.no_grad():
-        kept_right = sum(
-            float(rising(reply_scores(model, ids, targets), before)) * len(ids)
-            for ids, targets, before in of_kept.batches(math.ceil(len(of_kept.pairs) / PAIRS), seed)
-        ) / (2 * len(of_kept.pairs))
-    print(f"of {len(of_kept.pairs):,} pairs that were kept apart {100 * kept_right:.1f} % right")
-    training = read_training(info.folder)
-    training["preferences"] = {
-        "messages": len(judged), "pairs": len(pairs), "kept_right": kept_right, "steps": steps, "batch_size": PAIRS, "beta": BETA,
-        "liked_weight": LIKED_WEIGHT, "conversations": CONVERSATIONS, "seed": seed, **rates,
+
+
+@torch.no_grad()
+def measure(model: Transformer, preferences: Preferences) -> float:
+    """Return the fraction of all pairs that have risen."""
+    steps = math.ceil(len(preferences.pairs) / PAIRS)
+    return sum(
+        float(rising(reply_scores(model, ids, targets), before)) * len(ids) / (2 * len(preferences.pairs))
+        for ids, targets, before in preferences.batches(steps, seed=0)
+    )
+
+
+def prefer(info: ModelInfo, folder: Path, epochs: float, seed: int) -> None:
+    """Train a model on all judged replies, and write the result."""
+    model, tokenizer, template = load_model(info), read_tokenizers(info)[0], info.template
+    assert isinstance(template, ChatTemplate)
+    judged, kept = (
+        [place for file in files for place in read_judged(file.read_text(encoding="utf-8"))]
+        for files in (sorted(JUDGED.glob("*.txt")), [KEPT])
+    )
+    pairs = encode_pairs(judged, info, seed)
+    began = time.monotonic()
+    preferences, of_kept = (Preferences(model, some) for some in (pairs, encode_pairs(kept, info, seed)))
+    steps = max(1, round(epochs * len(pairs) / PAIRS))
+    tell(f"{len(judged):,} messages, {len(pairs):,} pairs, {steps:,} steps; read in {time.monotonic() - began:.0f} s")
+    rates = {"learning_rate": LEARNING_RATE, "embedding_learning_rate": EMBEDDING_LEARNING_RATE, "precision": "bf16"}
+    recipe = load_recipe("smalltalk").merged({**rates, "seed": seed})
+    conversations = corpus_batches(recipe, template, tokenizer, model.config.context_length)
+    began, figures = time.monotonic(), list[Tensor]()
+    for step, of_step in enumerate(learn(model, preferences, conversations, recipe, steps), 1):
+        figures.append(of_step)
+        if step % REPORT_INTERVAL == 0 or step == steps:
+            means = zip(NAMES, torch.stack(figures).mean(dim=0).tolist(), strict=True)
+            figures.clear()
+            told = " · ".join(f"{name} {value:.3f}" for name, value in means)
+            tell(f"step {step:,} of {steps:,} · {time.monotonic() - began:,.0f} s · {told}")
+    kept_right = measure(model, of_kept)
+    tell(f"of {len(of_kept.pairs):,} pairs that were kept apart {100 * kept_right:.1f} % right")
+    facts = {
+        "messages": len(judged), "pairs": len(pairs), "kept_right": kept_right, "steps": steps, "batch_size": PAIRS,
+        "beta": BETA, "liked_weight": LIKED_WEIGHT, "conversations": CONVERSATIONS, "seed": seed, **rates,
     }  # fmt: skip
+    training = read_training(info.folder) | {"preferences": facts}
     made = replace(info, folder=folder)
     save_model(made, model.state_dict(), tokenizer, training=training, card=read_card(info.folder))
+
+
+def tell(line: str) -> None:
+    """Write a line to standard error, at once."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ def test_it_learns_what_is_preferred(prefer: ModuleType, tmp_path: Path, monkeyp
     monkeypatch.setattr(prefer, "KEPT", tmp_path / "kept.txt")
     recipe = prefer.load_recipe("smalltalk").merged({"sources": [str(corpus)]})
     monkeypatch.setattr(prefer, "load_recipe", lambda name: recipe)
-    prefer.prefer(read_info(find_model("smalltalk")), tmp_path / "taught", epochs=4, seed=1)
+    prefer.prefer(read_info(find_model("smalltalk")), tmp_path / "taught", epochs=10, seed=1)
     *_, place = prefer.read_judged("> i have 61 fish in my pond\n* w I see. Tell me more!\n  g How nice!\n")
     margins = []
     for info in (read_info(find_model("smalltalk")), read_info(tmp_path / "taught")):
@@ -134,6 +134,6 @@ def test_it_learns_what_is_preferred(prefer: ModuleType, tmp_path: Path, monkeyp
         replies = [prefer.encode_reply(place, reply, info.template, tokenizer, 512) for reply, _ in place.replies]
         wrong, preferred = prefer.reply_scores(load_model(info), *prefer.collate(replies)).tolist()
         margins.append(preferred - wrong)
-    assert margins[1] > margins[0] + 1
+    assert margins[1] > margins[0] + 1, margins
     assert read_training(tmp_path / "taught")["preferences"]["pairs"] == 48
     assert read_training(tmp_path / "taught")["preferences"]["kept_right"] == 1
