@@ -17,7 +17,7 @@ LARGEST, ALL = 5_000_000, 15_000_000
 ROOT = Path(__file__).parent.parent
 SHARES = {
     "arithmetic": 0.77, "comparing": 0.7, "other facts": 0.75, "opposites": 0.9, "sequences": 0.9, "capitals": 0.9,
-    "commands": 0.83,
+    "commands": 0.81,
     "a name, 2 turns later": 0.85, "a favourite, 2 turns later": 0.92,
     "a name, 4 turns later": 0.8, "a favourite, 4 turns later": 0.8,
     "what was said, by its words": 0.5, "what was said, in other words": 0.28,
