@@ -40,7 +40,7 @@ JUDGED = HERE.parent / "data" / "smalltalk" / "judged"
 KEPT = HERE.parent / "data" / "smalltalk" / "judged-kept.txt"
 """Conversations that are not learned from, to tell whether what is learned holds for others."""
 VERDICTS = GOOD, PASSABLE, WRONG = tuple("gpw")
-LINE = re.compile(rf"(> |[* +] [{''.join(VERDICTS)}] )(.*)")
+LINE = re.compile(rf"([* +] [{''.join(VERDICTS)}] )(.*)")
 PAIRS_OF_A_MESSAGE = 2
 """Maximum number of wrong replies to one message that are learned from."""
 PASSABLE_FRACTION = 0.3
@@ -62,7 +62,7 @@ MAX_REPLY = 60
 """Tokens of a reply that are read."""
 REPORT_INTERVAL = 50
 """Steps."""
-NAMES = ("pairs right", "loss", "preferred, nats per token", "corpus, nats per token")
+NAMES = ("pairs that rose", "loss", "preferred, nats per token", "corpus, nats per token")
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,18 @@ class Pair(NamedTuple):
 def read_judged(text: str) -> Iterator[Judged]:
     """Read conversations: `> ` begins a message, `* g ` the reply after which it goes on, `  p ` another one.
 
-    `+ g ` begins one that readers would have liked, in words that the corpus has. An empty line ends a conversation.
+    `+ g ` begins one of the kind that the reader asked for, in words that the corpus has. An empty line ends a
+    conversation.
 
     Raises:
         ValueError: A line is none of these, or a message has not exactly one reply of the first kind.
     """
     for conversation in text.strip().split("\n\n"):
         messages: list[Message] = []
-        for block in f"\n{conversation}".split("\n> ")[1:]:
+        before, *blocks = f"\n{conversation}".split("\n> ")
+        if before:
+            raise ValueError(f"not a message and its replies: {before!r}")
+        for block in blocks:
             said, *lines = block.split("\n")
             found = [LINE.fullmatch(line) for line in lines]
             replies = [(match[1], match[2]) for match in found if match]
@@ -114,7 +118,7 @@ def read_judged(text: str) -> Iterator[Judged]:
 
 
 def choose_pairs(judged: Iterable[Judged], seed: int) -> Iterator[tuple[Judged, str, str]]:
-    """Return messages with one of the best replies to it and a worse one, mostly a wrong one."""
+    """Return messages, each with one of the best replies to it and a worse one, mostly a wrong one."""
     chance = random.Random(seed)
     for place in judged:
         best = min((verdict for _, verdict in place.replies), key=VERDICTS.index)
@@ -201,7 +205,7 @@ class Preferences:
 
 
 def corpus_batches(recipe: Recipe, template: ChatTemplate, tokenizer: Tokenizer, context_length: int) -> Batches:
-    """Return batches of conversations of the recipe's corpus, as training on it has them."""
+    """Return batches of conversations of all of the recipe's corpus, with the same tokens in the loss."""
     corpus = read_sources(recipe.sources, cache=paths.datasets_folder(), mirror=paths.mirror())
     parts = [encode_rows(part.corpus, tokenizer, paths.ids_folder(), template=template) for part in corpus.sources]
     fractions = (recipe.user_loss_fraction, recipe.reply_loss_fraction)
@@ -277,10 +281,11 @@ def prefer(info: ModelInfo, folder: Path, epochs: float, seed: int) -> None:
             figures.clear()
             told = " · ".join(f"{name} {value:.3f}" for name, value in means)
             tell(f"step {step:,} of {steps:,} · {time.monotonic() - began:,.0f} s · {told}")
-    kept_right = measure(model, of_kept)
-    tell(f"of {len(of_kept.pairs):,} pairs that were kept apart {100 * kept_right:.1f} % right")
+    kept_risen = measure(model, of_kept)
+    tell(f"of {len(of_kept.pairs):,} pairs that were kept apart {100 * kept_risen:.1f} % moved the right way")
     facts = {
-        "messages": len(judged), "pairs": len(pairs), "kept_right": kept_right, "steps": steps, "batch_size": PAIRS,
+        "messages": len(judged), "pairs": len(pairs), "kept_risen": kept_risen, "steps": steps, "batch_size": PAIRS,
+        "passable_fraction": PASSABLE_FRACTION,
         "beta": BETA, "liked_weight": LIKED_WEIGHT, "conversations": CONVERSATIONS, "seed": seed, **rates,
     }  # fmt: skip
     training = read_training(info.folder) | {"preferences": facts}
